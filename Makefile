@@ -1,0 +1,47 @@
+# Every target sets up what it needs: on a machine with Python 3.11 nothing has to be typed before.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test format lint types pytest clean help
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/.installed ## from nothing to a trained translator, with a report
+	$(BIN)/python -m dragoman demo
+
+test: format lint types pytest ## format check, lint, types and all tests: what CI runs
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check .
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+pytest: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest
+
+# torch comes first, so that no other package's requirement can choose another build of it.
+$(VENV)/.torch: constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Dragoman needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt torch
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.torch pyproject.toml
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[tensorboard]'
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean: ## remove the virtual environment and the caches, keep runs and data
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Which pairs make up each step, and their way from the shards into tensors."""

@@ -1,0 +1,72 @@
+"""Pairs of ids become the tensors of one micro-batch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.shards.files import PairIds
+
+
+@dataclass(frozen=True)
+class SourceBatch:
+    source_BS: Tensor
+    source_mask: Tensor | None
+    """[B, 1, 1, S], True where there is a token; None: no sentence is padded."""
+
+    def to(self, device: torch.device) -> Self:
+        """The same on another device; asynchronous from pinned memory."""
+        if device.type == "cpu":
+            return self
+        moved = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Tensor):
+                value = value.pin_memory().to(device, non_blocking=True)
+            moved[field.name] = value
+        return type(self)(**moved)
+
+
+@dataclass(frozen=True)
+class Batch(SourceBatch):
+    """A micro-batch. Target tokens without padding are picked by position, N of them."""
+
+    target_in_BT: Tensor
+    target_out_N: Tensor
+    token_positions_N: Tensor
+
+
+def collate(pairs: Sequence[PairIds], start: int, padding: int) -> Batch:
+    """`start` goes before each target; both sides end with the end piece already."""
+    sources = collate_sources([source for source, _ in pairs], padding)
+    targets = [target for _, target in pairs]
+    lengths = np.array([len(target) for target in targets])
+    target_in = np.full((len(pairs), int(lengths.max())), padding, dtype=np.int64)
+    target_in[:, 0] = start
+    for row, target in zip(target_in, targets, strict=True):
+        row[1 : len(target)] = target[:-1]
+    positions = np.flatnonzero(np.arange(target_in.shape[1]) < lengths[:, None])
+    return Batch(
+        sources.source_BS,
+        sources.source_mask,
+        torch.from_numpy(target_in),
+        torch.from_numpy(np.concatenate(targets).astype(np.int64)),
+        torch.from_numpy(positions),
+    )
+
+
+def collate_sources(
+    sources: Sequence[Sequence[int] | np.ndarray[tuple[int], np.dtype[np.integer]]], padding: int
+) -> SourceBatch:
+    lengths = np.array([len(source) for source in sources])
+    longest = int(lengths.max())
+    ids = np.full((len(sources), longest), padding, dtype=np.int64)
+    for row, source in zip(ids, sources, strict=True):
+        row[: len(source)] = source
+    mask = None
+    if lengths.min() < longest:
+        mask = torch.from_numpy(np.arange(longest) < lengths[:, None])[:, None, None, :]
+    return SourceBatch(torch.from_numpy(ids), mask)

@@ -1,0 +1,87 @@
+"""Brings the micro-batches of coming steps into memory while the current step computes."""
+
+import queue
+import threading
+from types import TracebackType
+from typing import NamedTuple
+
+from dragoman.batches.collate import Batch, collate
+from dragoman.batches.plan import BatchPlan, share_out
+from dragoman.distributed.group import Group
+from dragoman.shards.files import Shards
+from dragoman.tokenizer import Tokenizer
+
+STEPS_AHEAD = 2
+
+
+class StepBatches(NamedTuple):
+    """What one rank does in one step."""
+
+    step: int
+    batches: list[Batch]
+    numbers: list[int]
+    """Which micro-batches of the global batch these are; their dropout follows from it."""
+    tokens: int
+    """Target tokens of the whole step, over all ranks."""
+
+
+class Loader:
+    """Steps in order from `first_step`, prepared by a thread; used as a context."""
+
+    def __init__(
+        self, shards: Shards, plan: BatchPlan, tokenizer: Tokenizer, group: Group, first_step: int
+    ) -> None:
+        self._shards, self._plan, self._tokenizer, self._group = shards, plan, tokenizer, group
+        self._ready: queue.Queue[StepBatches | Exception] = queue.Queue(STEPS_AHEAD)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(
+            target=self._produce, args=(first_step,), name="loader", daemon=True
+        )
+
+    def __enter__(self) -> "Loader":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._stopped.set()
+        while not self._ready.empty():  # frees the thread where it waits for room
+            self._ready.get_nowait()
+        self._thread.join()
+
+    def next(self) -> StepBatches:
+        ready = self._ready.get()
+        if isinstance(ready, Exception):
+            raise ready
+        return ready
+
+    def _produce(self, step: int) -> None:
+        while not self._stopped.is_set():
+            ready: StepBatches | Exception
+            try:
+                ready = self._load(step)
+            except Exception as error:  # handed to the training thread, which raises it
+                ready = error
+            while not self._stopped.is_set():
+                try:
+                    self._ready.put(ready, timeout=0.1)
+                    break
+                except queue.Full:
+                    continue
+            if isinstance(ready, Exception):
+                return
+            step += 1
+
+    def _load(self, step: int) -> StepBatches:
+        batch = self._plan.batch(step)
+        numbers = share_out(batch.micro_batches, self._group.ranks)[self._group.rank]
+        batches = [
+            collate(
+                [self._shards[int(pair)] for pair in batch.micro_batches[number].pairs],
+                self._tokenizer.start,
+                self._tokenizer.padding,
+            )
+            for number in numbers
+        ]
+        return StepBatches(step, batches, numbers, batch.tokens)

@@ -1,0 +1,41 @@
+"""The command line: one file a command, thin. What is heavy is imported inside a command."""
+
+import os
+import sys
+
+import typer
+
+from dragoman.cli.config import config
+from dragoman.cli.demo import demo
+from dragoman.cli.evaluate import evaluate
+from dragoman.cli.prepare import prepare
+from dragoman.cli.report import report
+from dragoman.cli.train import train
+from dragoman.cli.translate import translate
+from dragoman.errors import DragomanError
+
+app = typer.Typer(
+    help="Dragoman trains translation models across machines and guides you through the run.",
+    epilog="Start with: dragoman demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, config, prepare, train, report, evaluate, translate):
+    app.command()(command)
+
+
+def main() -> None:
+    """Exit codes: 0 done, 1 failed, 2 wrong usage, 75 preempted: run the same command again."""
+    try:
+        app()
+    except DragomanError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has enough, as in `dragoman translate ... | head`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,45 @@
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    run: Annotated[Path, typer.Option(help="Folder of the run.")] = Path("runs/demo"),
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
+) -> None:
+    """The whole story on this machine in minutes, offline.
+
+    Builds the built-in corpus, trains a small Transformer with two workers, evaluates it, writes
+    a report, and translates sentences that it has never seen. Example: dragoman demo
+    """
+    from dragoman.cli.evaluate import evaluate
+    from dragoman.cli.report import report
+    from dragoman.cli.train import train
+    from dragoman.config import load_config
+    from dragoman.console import say
+    from dragoman.recipes import shipped_recipe
+    from dragoman.rundir import RunDir, read_json
+    from dragoman.training.claim import set_aside_if_other
+
+    recipe = shipped_recipe("demo")
+    directory = RunDir(run)
+    if aside := set_aside_if_other(directory, load_config(recipe)):
+        say(f"{run} is of another recipe and was moved to {aside}")
+    say(f"Training an English-German translator from {recipe} with {workers} workers.\n")
+    train(recipe, run=run, workers=workers)
+    if read_json(directory.status).get("state") != "finished":
+        sys.exit(1)
+    say("\nOn sentences whose combinations of words were not in the training data:")
+    evaluate(run)
+    for sample in read_json(directory.evaluation("test"))["samples"][:6]:
+        mark = (
+            ""
+            if sample["translation"] == sample["reference"]
+            else f"   (expected: {sample['reference']})"
+        )
+        say(f"    {sample['source']}\n      -> {sample['translation']}{mark}")
+    say("\nThe report:")
+    report(run)
+    say(f'\nNow try: dragoman translate {run} "The old baker is sleeping."')

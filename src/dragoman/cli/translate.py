@@ -1,0 +1,76 @@
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.arguments import Average, Beam, CheckpointName, Run
+
+LINES_AT_ONCE = 2000
+
+
+def translate(
+    run: Run,
+    sentences: Annotated[
+        list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--input", "-i", help="Translate the lines of this file.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write here instead of standard output.")
+    ] = None,
+    checkpoint: CheckpointName = "best",
+    average: Average = 1,
+    beam: Beam = None,
+) -> None:
+    """Translate text with a trained run: a line in, a line out.
+
+    Example: echo "The old baker sleeps." | dragoman translate runs/demo
+    """
+    from dragoman.config import DecodingSettings, load_config
+    from dragoman.console import Progress
+    from dragoman.corpus.text import decode_lines, read_lines
+    from dragoman.decoding.trained import load_trained
+    from dragoman.decoding.translator import translate as translate_texts
+    from dragoman.distributed.group import pick_device
+    from dragoman.errors import UserError
+    from dragoman.rundir import RunDir, write_whole
+
+    if sentences and file:
+        raise UserError("sentences and --input were both given; use one of them")
+    device = pick_device("auto")
+    directory = RunDir(run)
+    trained = load_trained(directory, checkpoint, average, device)
+    settings = (
+        load_config(directory.config).decoding if directory.config.exists() else DecodingSettings()
+    )
+    if beam:
+        settings = settings.model_copy(update={"beam": beam})
+
+    lines: Iterator[str]
+    at_once = LINES_AT_ONCE
+    if sentences:
+        lines = iter(sentences)
+    elif file:
+        lines = read_lines(file)
+    else:
+        lines = decode_lines(sys.stdin.buffer, "standard input")
+        if sys.stdin.isatty():
+            print("Type a sentence and press Enter; Ctrl-D ends.", file=sys.stderr)
+            at_once = 1
+
+    translated: list[str] = []
+    with Progress("translating", unit="sentences", to_stderr=True) as progress:
+        while batch := list(islice(lines, at_once)):
+            texts = translate_texts(
+                trained.model, trained.tokenizer, batch, settings, device, progress.advance
+            )
+            if output:
+                translated += texts
+            else:
+                print("\n".join(texts), flush=True)
+    if output:
+        write_whole(output, "".join(f"{text}\n" for text in translated))

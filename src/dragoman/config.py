@@ -1,0 +1,365 @@
+"""Everything a user may set: a TOML recipe comes in, a strict and frozen `Config` goes out.
+
+Each key is documented where it is declared; `dragoman config --keys` prints those texts.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+import tomli_w
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Strict,
+    ValidationError,
+    model_validator,
+)
+
+from dragoman.errors import ConfigError
+
+Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+# Shapes only: what regularizes a model depends on the data, so dropout is a key of its own.
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "transformer-tiny": {"layers": 4, "width": 128, "heads": 4, "filter": 256},
+    "transformer-small": {"layers": 3, "width": 256, "heads": 4, "filter": 1024},
+    "transformer-base": {"layers": 6, "width": 512, "heads": 8, "filter": 2048},
+    "transformer-big": {"layers": 6, "width": 1024, "heads": 16, "filter": 4096},
+}
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+    )
+
+
+class TextSource(Section):
+    """Two text files, one sentence a line, the same line number for the same sentence."""
+
+    kind: Literal["text"]
+    source: str
+    """File of the source language; plain, or compressed as .gz, .xz or .bz2."""
+    target: str
+    """File of the target language."""
+
+
+class PhrasebookSource(Section):
+    """English-German sentences made by the built-in grammar."""
+
+    kind: Literal["phrasebook"]
+    pairs: PositiveInt
+    """How many distinct sentence pairs."""
+    seed: NonNegativeInt = 1
+    """Another seed gives other sentences of the same language."""
+
+
+CorpusSource = Annotated[TextSource | PhrasebookSource, Field(discriminator="kind")]
+CorpusSources = Annotated[tuple[CorpusSource, ...], Strict(False)]
+
+
+class DataSettings(Section):
+    source_language: str
+    """Language code of the source side, as in ISO 639: en."""
+    target_language: str
+    """Language code of the target side: de."""
+    folder: str = "."
+    """Relative file names of the sources are looked up here."""
+    prepared: str = ""
+    """Folder for tokenizer and shards; empty: prepared/<name of the recipe>."""
+    train: Annotated[CorpusSources, Field(min_length=1)]
+    """What to learn from: one table a source."""
+    validation: Annotated[CorpusSources, Field(min_length=1)]
+    """What to measure on during training."""
+    test: CorpusSources = ()
+    """What `dragoman evaluate` measures on."""
+    max_length: PositiveInt = 256
+    """Training pairs with more pieces than this on either side are dropped, and counted."""
+
+
+class TokenizerSettings(Section):
+    kind: Literal["bpe", "unigram"] = "bpe"
+    """How SentencePiece learns its pieces, from both sides together."""
+    vocabulary: PositiveInt = 32768
+    """Number of pieces, the four special ones included."""
+    sample_lines: PositiveInt = 2_000_000
+    """Learn from at most this many lines, spread evenly over the training text."""
+    character_coverage: Annotated[float, Field(gt=0.9, le=1.0)] = 1.0
+    """Share of the characters that get a piece; the rest is unknown."""
+    model: str = ""
+    """An existing SentencePiece .model file to use instead of learning one."""
+
+
+class ModelSettings(Section):
+    preset: Literal["transformer-tiny", "transformer-small", "transformer-base", "transformer-big"]
+    """Gives layers, width, heads and filter; each can be set on its own beside it."""
+    encoder_layers: PositiveInt
+    """Layers that read the source."""
+    decoder_layers: PositiveInt
+    """Layers that write the target."""
+    width: Annotated[PositiveInt, Field(multiple_of=2)]
+    """Size of the vector that stands for one token."""
+    heads: PositiveInt
+    """Attention heads; divides width."""
+    filter: PositiveInt
+    """Inner size of the feed-forward part."""
+    dropout: Share = 0.1
+    """On embeddings and on what each part of a layer adds."""
+    attention_dropout: Share = 0.0
+    """On attention weights."""
+    activation_dropout: Share = 0.0
+    """Inside the feed-forward part."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def fill_from_preset(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or given.get("preset") not in PRESETS:
+            return given
+        shape = dict(PRESETS[given["preset"]])
+        layers = shape.pop("layers")
+        return {"encoder_layers": layers, "decoder_layers": layers} | shape | given
+
+    @model_validator(mode="after")
+    def heads_divide_width(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"heads = {self.heads} does not divide width = {self.width}")
+        return self
+
+
+class ScheduleSettings(Section):
+    kind: Literal["noam", "inverse-square-root", "cosine", "linear", "constant"] = "noam"
+    """Shape of the learning rate over the steps, after a linear warm-up."""
+    scale: PositiveFloat = 2.0
+    """Noam only, a factor and not a rate.
+    Rate = scale / sqrt(width) x min(1 / sqrt(step), step / warmup_steps^1.5)."""
+    peak: PositiveFloat = 1e-3
+    """All but Noam: the rate at the end of the warm-up."""
+    warmup_steps: NonNegativeInt = 8000
+    """Steps during which the rate rises in a straight line."""
+    final: NonNegativeFloat = 0.0
+    """Cosine and linear: the rate at the last step."""
+
+
+class OptimizerSettings(Section):
+    beta1: Share = 0.9
+    """Adam: memory of the gradient's mean."""
+    beta2: Share = 0.997
+    """Adam: memory of the gradient's square."""
+    epsilon: PositiveFloat = 1e-9
+    """Adam: keeps the division finite."""
+    weight_decay: NonNegativeFloat = 0.0
+    """Decoupled (AdamW), on matrices only, not on biases and norms."""
+    clip_norm: NonNegativeFloat = 0.0
+    """Gradients longer than this are shortened to it; 0: never."""
+
+
+class TrainingSettings(Section):
+    seed: NonNegativeInt = 1
+    """Initial weights, order of the data and dropout follow from it."""
+    tokens_per_update: PositiveInt = 25_000
+    """Target tokens in an average update, over all workers together, whatever their number."""
+    micro_batch_tokens: PositiveInt = 4096
+    """Memory's bound: padded tokens of one forward and backward on one worker, on either side."""
+    steps: PositiveInt | None = None
+    """Stop after this many updates."""
+    epochs: PositiveInt | None = None
+    """Stop after this many times through the training data."""
+    hours: PositiveFloat | None = None
+    """Stop after this much wall time, all attempts together."""
+    patience: PositiveInt | None = None
+    """Stop after this many evaluations in a row without a new best."""
+    label_smoothing: Share = 0.1
+    """Share of the probability that is spread over all pieces."""
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """Of forward and backward; weights and optimizer stay fp32. fp16 comes with loss scaling."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto: CUDA where there is a device."""
+
+    @model_validator(mode="after")
+    def ends_some_time(self) -> Self:
+        if self.steps is None and self.epochs is None and self.hours is None and not self.patience:
+            raise ValueError("nothing ends this run; set one of steps, epochs, hours or patience")
+        return self
+
+
+class EvaluationSettings(Section):
+    every_steps: PositiveInt = 2000
+    """Measure loss, BLEU and chrF after every so many updates, and after the last."""
+    train_sample_pairs: NonNegativeInt = 1000
+    """Fixed sample of the training pairs on which the loss is measured like on validation."""
+    translate_sentences: NonNegativeInt = 0
+    """Translate only the first so many validation sentences for BLEU; 0: all."""
+    samples: NonNegativeInt = 3
+    """Translations shown in the log after each evaluation."""
+    best_by: Literal["loss", "bleu"] = "bleu"
+    """What decides on the best checkpoint and on patience."""
+    beam: PositiveInt = 1
+    """Beam during training; 1: greedy search, the fastest."""
+
+
+class DecodingSettings(Section):
+    beam: PositiveInt = 4
+    """Hypotheses kept for each sentence; 1: greedy search."""
+    length_penalty: NonNegativeFloat = 0.6
+    """Scores are divided by ((5 + length) / 6) to this power; larger: longer translations."""
+    max_length_factor: PositiveFloat = 1.5
+    """A translation has at most this many times the pieces of its source, plus ten."""
+    batch_tokens: PositiveInt = 4096
+    """Padded source tokens that are translated at once."""
+
+
+class CheckpointSettings(Section):
+    every_steps: PositiveInt = 2000
+    """Save after every so many updates; every evaluation saves too."""
+    keep_last: PositiveInt = 3
+    """How many of the newest to keep."""
+    keep_best: NonNegativeInt = 1
+    """How many of the best to keep beside them."""
+
+
+class TelemetrySettings(Section):
+    tensorboard: bool = True
+    """Write the figures for TensorBoard too, where it is installed."""
+    log_every_s: PositiveFloat = 5.0
+    """Seconds between two lines of progress when the output is not a terminal."""
+
+
+class Config(Section):
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    """Names the prepared data and, unless --run says otherwise, the run: runs/<name>."""
+    data: DataSettings
+    tokenizer: TokenizerSettings = TokenizerSettings()
+    model: ModelSettings
+    training: TrainingSettings
+    schedule: ScheduleSettings = ScheduleSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    decoding: DecodingSettings = DecodingSettings()
+    checkpoints: CheckpointSettings = CheckpointSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+
+    @model_validator(mode="after")
+    def schedule_knows_its_end(self) -> Self:
+        if self.schedule.kind in ("cosine", "linear") and self.training.steps is None:
+            raise ValueError(
+                f"schedule.kind = {self.schedule.kind!r} needs training.steps, its end"
+            )
+        return self
+
+    @property
+    def prepared_folder(self) -> Path:
+        return Path(self.data.prepared or Path("prepared") / self.name)
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a recipe; `overrides` are the user's `section.key=value`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{path}: no such recipe; the shipped ones are in the folder recipes"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as a UTF-8 text file ({error})") from error
+    return parse_config(text, origin=str(path), overrides=overrides)
+
+
+def parse_config(text: str, origin: str, overrides: Sequence[str] = ()) -> Config:
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{origin}: not valid TOML: {error}; mend that line") from error
+    for override in overrides:
+        _apply_override(tree, override)
+    try:
+        return Config.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(f"{origin}: " + "; ".join(_sentences(error))) from error
+
+
+def dump_config(config: Config) -> str:
+    """The resolved config as TOML; reading it back gives an equal config."""
+    return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def config_keys() -> Iterator[tuple[str, str, str]]:
+    """(dotted key, default as TOML or "", description) of every key a recipe may set."""
+    yield from _keys_of(Config, "")
+
+
+def _keys_of(section: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
+    for name, field in section.model_fields.items():
+        nested = field.annotation
+        if isinstance(nested, type) and issubclass(nested, Section):
+            yield from _keys_of(nested, f"{prefix}{name}.")
+        else:
+            default = field.get_default()
+            shown = "" if field.is_required() or default is None else _toml_value(default)
+            yield f"{prefix}{name}", shown, _choices(field.annotation) + (field.description or "")
+
+
+def _choices(annotation: Any) -> str:
+    values = [v for v in get_args(annotation) if isinstance(v, str)]
+    return f"One of {', '.join(values)}. " if values else ""
+
+
+def _toml_value(value: object) -> str:
+    as_list = list(value) if isinstance(value, tuple) else value
+    return tomli_w.dumps({"x": as_list}).removeprefix("x = ").strip()
+
+
+def _apply_override(tree: dict[str, Any], override: str) -> None:
+    key, equals, value = override.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--set {override}: write it as section.key=value")
+    *sections, last = key.strip().split(".")
+    place = tree
+    for section in sections:
+        place = place.setdefault(section, {})
+        if not isinstance(place, dict):
+            raise ConfigError(f"--set {override}: {section} is not a section")
+    try:
+        place[last] = tomllib.loads(f"x = {value}")["x"]
+    except tomllib.TOMLDecodeError:
+        place[last] = value  # a bare word, as in --set schedule.kind=cosine
+
+
+def _sentences(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        given = problem["input"]
+        match problem["type"]:
+            case "extra_forbidden":
+                yield f"unknown key {key}{_nearest(key)}"
+            case "missing":
+                yield f"{key} is missing; add it"
+            case "union_tag_not_found":
+                yield f"{key} needs a kind: text or phrasebook"
+            case "value_error":
+                where = f"{key}: " if key else ""
+                yield f"{where}{problem['ctx']['error']}"
+            case _:
+                reason = problem["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+                yield f"{key} = {given!r} should be {reason}"
+
+
+def _nearest(key: str) -> str:
+    known = [name for name, _, _ in config_keys()]
+    last = key.rpartition(".")[2]
+    same_name = [name for name in known if name.rpartition(".")[2] == last]
+    close = same_name or difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return "; `dragoman config --keys` lists the known ones"

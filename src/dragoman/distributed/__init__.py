@@ -1,0 +1,1 @@
+"""Being one of several ranks: who started us, and how to talk to the others."""

@@ -1,0 +1,177 @@
+"""Encoder-decoder Transformer, pre-norm, with one embedding for source, target and output."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.config import ModelSettings
+from dragoman.model.attention import CrossAttention, KeysValues, SelfAttention
+from dragoman.model.dropout import Dropout
+
+
+@dataclass(frozen=True)
+class Source:
+    """Encoded sentences as the decoder looks things up in them: one entry a decoder layer."""
+
+    layers: tuple[KeysValues, ...]
+    mask: Tensor | None
+
+    def rows(self, numbers: Tensor) -> "Source":
+        mask = None if self.mask is None else self.mask.index_select(0, numbers)
+        return Source(tuple(layer.rows(numbers) for layer in self.layers), mask)
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Target positions decoded so far: keys and values of each layer, and how many they are."""
+
+    layers: tuple[KeysValues, ...] = ()
+    length: int = 0
+
+    def rows(self, numbers: Tensor) -> "Prefix":
+        return Prefix(tuple(layer.rows(numbers) for layer in self.layers), self.length)
+
+
+class Transformer(nn.Module):
+    def __init__(self, settings: ModelSettings, vocabulary: int) -> None:
+        super().__init__()
+        self.width = settings.width
+        self.embedding = nn.Embedding(vocabulary, settings.width)
+        nn.init.normal_(self.embedding.weight, std=settings.width**-0.5)
+        self.dropout = Dropout(settings.dropout)
+        self.encoder = _layers(EncoderLayer, settings, settings.encoder_layers)
+        self.encoder_norm = nn.LayerNorm(settings.width)
+        self.decoder = _layers(DecoderLayer, settings, settings.decoder_layers)
+        self.decoder_norm = nn.LayerNorm(settings.width)
+
+    def forward(self, source_BS: Tensor, source_mask: Tensor | None, target_BT: Tensor) -> Tensor:
+        """Final hidden states, from which `output_weight` makes the logits of the next tokens."""
+        source = self.encode(source_BS, source_mask)
+        x_BTD = self._embed(target_BT)
+        for layer, looked_up in zip(self.decoder, source.layers, strict=True):
+            x_BTD = layer(x_BTD, looked_up, source.mask)
+        hidden: Tensor = self.decoder_norm(x_BTD)
+        return hidden
+
+    def encode(self, source_BS: Tensor, source_mask: Tensor | None) -> Source:
+        """`source_mask` is [B, 1, 1, S], True where there is a token; None: everywhere."""
+        x_BSD = self._embed(source_BS)
+        for layer in self.encoder:
+            x_BSD = layer(x_BSD, source_mask)
+        x_BSD = self.encoder_norm(x_BSD)
+        looked_up = tuple(layer.cross_attention.project(x_BSD) for layer in self.decoder)
+        return Source(looked_up, source_mask)
+
+    def step(self, tokens_R: Tensor, prefix: Prefix, source: Source) -> tuple[Tensor, Prefix]:
+        """Hidden state [R, D] after one more token a row, and the longer prefix.
+
+        R is a multiple of the sentences in `source`: rows of one sentence stand together.
+        """
+        x_R1D = self._embed(tokens_R.unsqueeze(1), first_position=prefix.length)
+        longer = []
+        for number, (layer, looked_up) in enumerate(zip(self.decoder, source.layers, strict=True)):
+            past = prefix.layers[number] if prefix.layers else None
+            x_R1D, seen = layer.step(x_R1D, past, looked_up, source.mask)
+            longer.append(seen)
+        return self.decoder_norm(x_R1D).squeeze(1), Prefix(tuple(longer), prefix.length + 1)
+
+    @property
+    def output_weight(self) -> Tensor:
+        return self.embedding.weight
+
+    def _embed(self, tokens_BL: Tensor, first_position: int = 0) -> Tensor:
+        embedded_BLD = self.embedding(tokens_BL) * math.sqrt(self.width)
+        positions_LD = sinusoids(
+            first_position, tokens_BL.shape[1], self.width, embedded_BLD.device
+        )
+        embedded: Tensor = self.dropout(embedded_BLD + positions_LD)
+        return embedded
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        width = settings.width
+        self.self_norm = nn.LayerNorm(width)
+        self.self_attention = SelfAttention(width, settings.heads, settings.attention_dropout)
+        self.feed_forward = FeedForward(settings)
+        self.dropout = Dropout(settings.dropout)
+
+    def forward(self, x_BSD: Tensor, mask: Tensor | None) -> Tensor:
+        x_BSD = x_BSD + self.dropout(self.self_attention(self.self_norm(x_BSD), mask))
+        return x_BSD + self.dropout(self.feed_forward(x_BSD))
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        width = settings.width
+        self.self_norm = nn.LayerNorm(width)
+        self.self_attention = SelfAttention(width, settings.heads, settings.attention_dropout)
+        self.cross_norm = nn.LayerNorm(width)
+        self.cross_attention = CrossAttention(width, settings.heads, settings.attention_dropout)
+        self.feed_forward = FeedForward(settings)
+        self.dropout = Dropout(settings.dropout)
+
+    def forward(self, x_BTD: Tensor, source: KeysValues, source_mask: Tensor | None) -> Tensor:
+        # Padding stands at the end of a target, where no real position can see it.
+        attended = self.self_attention(self.self_norm(x_BTD), causal=True)
+        return self._rest(x_BTD + self.dropout(attended), source, source_mask)
+
+    def step(
+        self,
+        x_R1D: Tensor,
+        past: KeysValues | None,
+        source: KeysValues,
+        source_mask: Tensor | None,
+    ) -> tuple[Tensor, KeysValues]:
+        attended, seen = self.self_attention.step(self.self_norm(x_R1D), past)
+        # Rows of one sentence look things up in the same source, as if they were positions of
+        # one target: so the source's keys and values are never copied for each hypothesis.
+        sentences, width = source.keys_BHLK.shape[0], x_R1D.shape[-1]
+        together = (x_R1D + attended).view(sentences, -1, width)
+        return self._rest(together, source, source_mask).view(-1, 1, width), seen
+
+    def _rest(self, x_BTD: Tensor, source: KeysValues, source_mask: Tensor | None) -> Tensor:
+        looked_up = self.cross_attention(self.cross_norm(x_BTD), source, source_mask)
+        x_BTD = x_BTD + self.dropout(looked_up)
+        return x_BTD + self.dropout(self.feed_forward(x_BTD))
+
+
+_Layer = TypeVar("_Layer", EncoderLayer, DecoderLayer)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(settings.width)
+        self.inner = nn.Linear(settings.width, settings.filter)
+        self.outer = nn.Linear(settings.filter, settings.width)
+        self.dropout = Dropout(settings.activation_dropout)
+        for linear in (self.inner, self.outer):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x_BLD: Tensor) -> Tensor:
+        inner_BLF = self.dropout(torch.relu(self.inner(self.norm(x_BLD))))
+        outer: Tensor = self.outer(inner_BLF)
+        return outer
+
+
+def _layers(kind: type[_Layer], settings: ModelSettings, count: int) -> Sequence[_Layer]:
+    # A ModuleList forgets which modules it holds; its users should not.
+    return cast(Sequence[_Layer], nn.ModuleList(kind(settings) for _ in range(count)))
+
+
+def sinusoids(first: int, length: int, width: int, device: torch.device) -> Tensor:
+    """Positions as [length, width]: sines in the first half, cosines in the second."""
+    position_L1 = torch.arange(first, first + length, device=device, dtype=torch.float32)[:, None]
+    rates = torch.exp(
+        torch.arange(width // 2, device=device) * (-math.log(10_000.0) / max(1, width // 2 - 1))
+    )
+    angles = position_L1 * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=1)

@@ -1,0 +1,1 @@
+"""What happened in a run, recorded without holding it up, and read back by all that watches."""

@@ -1,0 +1,36 @@
+"""status.json: a run at a glance, kept up to date from its events."""
+
+import time
+from typing import Any
+
+from dragoman.rundir import RunDir, write_json
+from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Evaluated, Stamped, StepDone
+
+HEARTBEAT_EVERY_S = 2.0
+
+
+class StatusFile:
+    """Given rank 0's events, writes the file now and then, and always when the state changes."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+        self._content: dict[str, Any] = {}
+        self._next_write = 0.0
+
+    def __call__(self, stamped: Stamped) -> None:
+        match stamped.event:
+            case AttemptStarted(attempt=attempt, ranks=ranks, first_step=first):
+                self._set("training", attempt=attempt, ranks=ranks, step=first - 1, reason="")
+            case StepDone(step=step, loss=loss):
+                self._content |= {"step": step, "loss": loss}
+            case Evaluated(validation_loss=loss, bleu=bleu):
+                self._content |= {"validation_loss": loss, "bleu": bleu}
+            case AttemptEnded(state=state, step=step, reason=reason):
+                self._set(state, step=step, reason=reason)
+        if time.monotonic() >= self._next_write:
+            self._next_write = time.monotonic() + HEARTBEAT_EVERY_S
+            write_json(self._run.status, self._content | {"heartbeat_at": stamped.wall_at})
+
+    def _set(self, state: str, **more: Any) -> None:
+        self._content |= {"state": state} | more
+        self._next_write = 0.0

@@ -1,0 +1,118 @@
+"""Whose run directory is it? One config, one data set, one training at a time. Without torch."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dragoman.config import Config, dump_config, load_config
+from dragoman.errors import UserError, storage_errors
+from dragoman.rundir import RunDir, read_json, write_whole
+from dragoman.shards.passport import Passport
+
+# What may change between two attempts: it decides when to stop, look, save and tell, and not
+# which weights come out of a step.
+FREE_KEYS = (
+    "training.steps",
+    "training.epochs",
+    "training.hours",
+    "training.patience",
+    "training.device",
+    "data.folder",
+    "data.prepared",
+    "data.test",
+    "evaluation",
+    "decoding",
+    "checkpoints",
+    "telemetry",
+)
+
+
+def claim_run(run: RunDir, config: Config) -> None:
+    """Write the config of a new run; refuse a run directory that belongs to another config."""
+    if run.config.exists():
+        before = load_config(run.config)
+        if changes := bound_changes(before, config):
+            key, old, new = changes[0]
+            others = f" (and {len(changes) - 1} more keys)" if len(changes) > 1 else ""
+            raise UserError(
+                f"{run.root}: was started with {key} = {old!r}, and now it is {new!r}{others}; "
+                "name another folder with --run, or set it back"
+            )
+    elif run.root.exists() and (not run.root.is_dir() or any(run.root.iterdir())):
+        raise UserError(
+            f"{run.root}: is not a run directory and not empty, and nothing was touched; "
+            "name another folder with --run"
+        )
+    with storage_errors(run.root, "making the run directory"):
+        run.root.mkdir(parents=True, exist_ok=True)
+    write_whole(run.config, dump_config(config))
+
+
+def bound_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:
+    """(key, old, new) of every difference that would make it another run."""
+    old, new = _flat(before.model_dump()), _flat(now.model_dump())
+    free = list(FREE_KEYS)
+    if now.schedule.kind in ("cosine", "linear"):
+        free.remove("training.steps")  # the whole curve follows from its end
+    return [
+        (key, old.get(key), new.get(key))
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key)
+        and not any(key == name or key.startswith(f"{name}.") for name in free)
+    ]
+
+
+def set_aside_if_other(run: RunDir, config: Config) -> Path | None:
+    """Rename a run directory that belongs to another config; its new name, or None."""
+    if not run.config.exists() or not bound_changes(load_config(run.config), config):
+        return None
+    number = 1
+    while (aside := run.root.with_name(f"{run.root.name}.{number}")).exists():
+        number += 1
+    run.root.rename(aside)
+    return aside
+
+
+def check_data(run: RunDir, passport: Passport) -> None:
+    """Refuse data that is not what the run has learned from so far."""
+    if not run.manifest.exists():
+        return
+    before = read_json(run.manifest).get("data_sha256", "")
+    if before != passport.content_hash:
+        raise UserError(
+            f"{run.root}: was trained on data with hash {before[:12]}, and the prepared data now "
+            f"has {passport.content_hash[:12]}; bring the old data back, or name another --run"
+        )
+
+
+@contextmanager
+def locked(run: RunDir) -> Iterator[None]:
+    """Refuse a run that another process on this machine is training."""
+    path = run.root / ".lock"
+    with storage_errors(path, "locking the run"):
+        file = path.open("w")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(
+                f"{run.root}: is being trained by another process; stop that first, "
+                "or name another folder with --run"
+            ) from None
+        yield
+
+
+def run_folder(config: Config, given: Path | None) -> RunDir:
+    return RunDir(given or Path("runs") / config.name)
+
+
+def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat

@@ -1,0 +1,59 @@
+"""The figures that follow from a config before anything runs. Pure, without torch."""
+
+from dragoman.config import Config
+from dragoman.model.size import activation_bytes, size_of
+from dragoman.training.schedule import peak_of
+
+
+def figures(config: Config, workers: int) -> list[tuple[str, str]]:
+    """(name, value in words), in the order a person asks for them."""
+    training = config.training
+    size = size_of(config.model, config.tokenizer.vocabulary)
+    micro_batches = 1
+    while micro_batches * training.micro_batch_tokens < training.tokens_per_update:
+        micro_batches *= 2
+    peak = peak_of(config.schedule, config.model.width, training.steps)
+    activations = activation_bytes(config.model, training.micro_batch_tokens)
+    shared = -(-micro_batches // workers)
+    return [
+        ("parameters", f"{size.parameters:,} with {config.tokenizer.vocabulary:,} pieces"),
+        (
+            "FLOPs per token pair",
+            f"{size.flops_per_token / 1e6:,.1f} million, forward and backward",
+        ),
+        (
+            "memory per worker",
+            f"about {(size.state_bytes + activations) / 1e6:,.0f} MB: weights, gradients, Adam "
+            f"{size.state_bytes / 1e6:,.0f}, activations up to {activations / 1e6:,.0f}",
+        ),
+        ("gradients on the wire", f"{size.gradient_bytes / 1e6:,.1f} MB a step in fp32"),
+        (
+            "tokens per update",
+            f"{training.tokens_per_update:,} target tokens, all workers together",
+        ),
+        (
+            "micro-batches per update",
+            f"at least {micro_batches}, of at most {training.micro_batch_tokens:,} padded tokens",
+        ),
+        (
+            "accumulation",
+            f"{shared} micro-batch(es) a worker before each update, with {workers} worker(s)",
+        ),
+        ("peak learning rate", f"{peak.rate:.3e} at step {peak.step:,} ({config.schedule.kind})"),
+        ("ends", "; ".join(_stop_rules(config))),
+    ]
+
+
+def _stop_rules(config: Config) -> list[str]:
+    training = config.training
+    rules = []
+    if training.steps is not None:
+        tokens = training.steps * training.tokens_per_update
+        rules.append(f"after {training.steps:,} steps, about {tokens / 1e6:,.1f} million tokens")
+    if training.epochs is not None:
+        rules.append(f"after {training.epochs} epochs")
+    if training.hours is not None:
+        rules.append(f"after {training.hours:g} hours")
+    if training.patience is not None:
+        rules.append(f"after {training.patience} evaluations without a better score")
+    return rules

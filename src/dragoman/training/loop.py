@@ -1,0 +1,251 @@
+"""The training loop. It reads aloud: take a step, tell, look, save, and stop together."""
+
+import dataclasses
+import time
+from typing import Literal, NamedTuple
+
+from dragoman.batches.loader import Loader, StepBatches
+from dragoman.checkpoints.storage import all_checkpoints, point_to, prune, save_checkpoint
+from dragoman.config import Config
+from dragoman.decoding.translator import translate
+from dragoman.distributed.group import join
+from dragoman.errors import StorageError
+from dragoman.evaluation.metrics import score
+from dragoman.rundir import RunDir
+from dragoman.telemetry.events import (
+    AttemptEnded,
+    CheckpointSaved,
+    Evaluated,
+    StepDone,
+    Trouble,
+)
+from dragoman.training.interruption import Interruption, interruptions
+from dragoman.training.narration import duration
+from dragoman.training.start import Training, start
+from dragoman.training.state import RunState
+from dragoman.training.tensors import optimizer_tensors
+
+
+class Ending(NamedTuple):
+    state: Literal["finished", "preempted"]
+    reason: str
+    step: int
+
+
+def train(config: Config, run: RunDir) -> Ending:
+    """Train a run to its end, from wherever it is. Collective: every rank must call."""
+    with (
+        interruptions() as interruption,
+        join(config.training.device) as group,
+        start(config, run, group) as training,
+    ):
+        try:
+            ending = run_steps(training, interruption)
+        except BaseException as error:
+            reason = f"{type(error).__name__}: {error}"
+            training.events.emit(AttemptEnded(training.state.step, "failed", reason))
+            raise
+        training.events.emit(AttemptEnded(ending.step, ending.state, ending.reason))
+        return ending
+
+
+def run_steps(training: Training, interruption: Interruption) -> Ending:
+    config, group, narrator = training.config, training.group, training.narrator
+    state = training.state
+    ending = planned_ending(training, state)
+    narrator.say(_first_words(training, ending))
+    with Loader(
+        training.train_shards, training.plan, training.tokenizer, group, state.step + 1
+    ) as loader:
+        while ending is None:
+            begun = time.perf_counter()
+            work = loader.next()
+            waited_s = time.perf_counter() - begun
+            state, done, interrupted = take_step(
+                training, state, work, begun, waited_s, interruption
+            )
+            training.events.emit(done)
+            narrator.step(done)
+
+            if interrupted:
+                ending = Ending("preempted", "asked to stop by a signal", state.step)
+            else:
+                ending = planned_ending(training, state)
+            is_last = ending is not None
+            evaluation_due = not interrupted and (
+                is_last or state.step % config.evaluation.every_steps == 0
+            )
+            if evaluation_due:
+                state = evaluate(training, state)
+                ending = ending or planned_ending(training, state)
+            if evaluation_due or is_last or state.step % config.checkpoints.every_steps == 0:
+                save(training, state, must_succeed=ending is not None)
+    narrator.say(f"{ending.state} at step {ending.step:,}: {ending.reason}")
+    return ending
+
+
+def take_step(
+    training: Training,
+    state: RunState,
+    work: StepBatches,
+    begun: float,
+    waited_s: float,
+    interruption: Interruption,
+) -> tuple[RunState, StepDone, bool]:
+    """One update, what to record of it, and whether any rank was asked to stop.
+
+    Collective: every rank must call.
+    """
+    group = training.group
+    rate = training.rate(work.step)
+    result = training.updater.step(work, rate)
+    seconds = time.perf_counter() - begun
+    # One small message tells everyone the loss, rank 0's clock, and whether anyone wants to stop.
+    loss_sum, step_s, wishes = group.sums(
+        [result.loss_sum, seconds if group.leads else 0.0, float(interruption.asked)]
+    )
+    state = state.after_step(work.tokens, step_s)
+    if scaling := training.updater.scaler.state_dict():
+        state = dataclasses.replace(state, loss_scaling=scaling)
+    seconds = time.perf_counter() - begun
+    parts = {"data": waited_s, **result.parts_s}
+    done = StepDone(
+        step=work.step,
+        epoch=training.plan.epoch_of(work.step),
+        loss=loss_sum / work.tokens,
+        tokens=work.tokens,
+        learning_rate=rate,
+        gradient_norm=result.gradient_norm,
+        updated=result.updated,
+        step_s=seconds,
+        parts_s={**parts, "rest": max(0.0, seconds - sum(parts.values()))},
+    )
+    if not result.updated:
+        what = "gradients were not finite; the update was skipped"
+        training.events.emit(Trouble(work.step, what))
+        training.narrator.say(f"step {work.step:,}: {what}")
+    return state, done, wishes > 0
+
+
+def planned_ending(training: Training, state: RunState) -> Ending | None:
+    """Whether a stop rule holds; a function of the state, which all ranks share."""
+    settings = training.config.training
+    reason = None
+    if settings.steps is not None and state.step >= settings.steps:
+        reason = f"training.steps = {settings.steps:,} are done"
+    elif training.last_step is not None and state.step >= training.last_step:
+        reason = f"training.epochs = {settings.epochs} are done"
+    elif settings.hours is not None and state.elapsed_s >= 3600 * settings.hours:
+        reason = f"training.hours = {settings.hours:g} have passed"
+    elif settings.patience is not None and state.evaluations_since_best >= settings.patience:
+        reason = (
+            f"no better {training.config.evaluation.best_by} in {settings.patience} evaluations"
+        )
+    return Ending("finished", reason, state.step) if reason else None
+
+
+def evaluate(training: Training, state: RunState) -> RunState:
+    """Losses and scores, shared out over the ranks. Collective: every rank must call."""
+    config, group = training.config, training.group
+    begun = time.perf_counter()
+    validation_loss = training.validation.loss(training.objective, group)
+    sample_loss = None
+    if training.train_sample:
+        sample_loss = training.train_sample.loss(training.objective, group)
+
+    wanted = config.evaluation.translate_sentences or None
+    sources, references = (side[:wanted] for side in training.validation_text)
+    shares = group.gather(
+        translate(
+            training.model,
+            training.tokenizer,
+            sources[group.rank :: group.ranks],
+            config.decoding.model_copy(update={"beam": config.evaluation.beam}),
+            group.device,
+        )
+    )
+    translations = [shares[n % group.ranks][n // group.ranks] for n in range(len(sources))]
+    # Rank 0 scores and keeps the time; all act on what it says.
+    scores, seconds = group.broadcast(
+        [
+            score(translations, references, config.data.target_language),
+            time.perf_counter() - begun,
+        ]
+        if group.leads
+        else None
+    )
+    bleu, chrf, bleu_signature, chrf_signature = scores
+    value = bleu if config.evaluation.best_by == "bleu" else -validation_loss
+    state = state.after_evaluation(value, seconds, config.checkpoints.keep_best)
+    evaluated = Evaluated(
+        step=state.step,
+        validation_loss=validation_loss,
+        train_sample_loss=sample_loss,
+        bleu=bleu,
+        chrf=chrf,
+        bleu_signature=bleu_signature,
+        chrf_signature=chrf_signature,
+        is_best=state.best_step == state.step,
+        seconds=seconds,
+        samples=[
+            {"source": source, "translation": translation, "reference": reference}
+            for source, translation, reference in zip(
+                sources, translations, references, strict=True
+            )
+        ][: config.evaluation.samples],
+    )
+    if group.leads:
+        training.events.emit(evaluated)
+        training.narrator.evaluation(evaluated)
+    return state
+
+
+def save(training: Training, state: RunState, must_succeed: bool) -> None:
+    """Save, link and prune on rank 0. A disk that fails stops nothing but the end of a run."""
+    if not training.group.leads:
+        return
+    config, root = training.config, training.run.checkpoints
+    begun = time.perf_counter()
+    try:
+        checkpoint = save_checkpoint(
+            root,
+            state.step,
+            model=training.model.state_dict(),
+            optimizer=optimizer_tensors(training.updater.optimizer, training.model),
+            state={
+                "run": state.to_json(),
+                "model": config.model.model_dump(mode="json"),
+                "vocabulary": training.tokenizer.size,
+                "source_language": config.data.source_language,
+                "target_language": config.data.target_language,
+            },
+            tokenizer_model=training.tokenizer.model,
+        )
+        point_to(root, "latest", checkpoint)
+        if state.best_step == state.step:
+            point_to(root, "best", checkpoint)
+    except StorageError as error:
+        if must_succeed:
+            raise
+        training.events.emit(Trouble(state.step, str(error)))
+        training.narrator.say(f"warning: {error}; training goes on and tries again later")
+        return
+    newest = [c.step for c in all_checkpoints(root)][-config.checkpoints.keep_last :]
+    best = [int(step) for step in state.scores] if config.checkpoints.keep_best else []
+    prune(root, keep={*newest, *best})
+    seconds = time.perf_counter() - begun
+    size = sum(checkpoint.sizes().values())
+    training.events.emit(CheckpointSaved(state.step, checkpoint.folder.name, size, seconds))
+
+
+def _first_words(training: Training, ending: Ending | None) -> str:
+    plan, state = training.plan, training.state
+    if ending:
+        return f"{training.run.root} is complete: {ending.reason}"
+    begin = f"going on after step {state.step:,} ({duration(state.elapsed_s)} so far)"
+    return (
+        f"{training.run.root}: {begin if state.step else 'starting'}; "
+        f"{training.group.ranks} worker(s) on {training.group.device.type}, "
+        f"{len(training.train_shards):,} pairs, {plan.steps_per_epoch:,} steps an epoch, "
+        f"{plan.micro_batches_per_step} micro-batches a step"
+    )

@@ -1,0 +1,75 @@
+"""What a person reads during training: progress with the time that is left, scores, samples."""
+
+from collections import deque
+
+from dragoman.console import StatusLine, say
+from dragoman.telemetry.events import Evaluated, StepDone
+
+RECENT_STEPS = 100
+
+
+class Narrator:
+    """Speaks for the whole run, so only rank 0 has one that is not `silent`."""
+
+    def __init__(self, last_step: int | None, every_s: float, silent: bool) -> None:
+        self._last_step, self._silent = last_step, silent
+        self._line = StatusLine(every_s)
+        self._recent: deque[StepDone] = deque(maxlen=RECENT_STEPS)
+        self._overhead_s = 0.0  # evaluations and the like, spread over the steps in the forecast
+        self._steps = 0
+
+    def say(self, text: str) -> None:
+        if not self._silent:
+            self._line.clear()
+            say(text)
+
+    def step(self, done: StepDone) -> None:
+        if self._silent:
+            return
+        self._recent.append(done)
+        self._steps += 1
+        if self._line.is_due():
+            self._line.show(self._progress(done))
+
+    def evaluation(self, done: Evaluated) -> None:
+        self._overhead_s += done.seconds
+        train = f", train sample {done.train_sample_loss:.3f}" if done.train_sample_loss else ""
+        scores = f"  BLEU {done.bleu:.1f}  chrF {done.chrf:.1f}" if done.bleu is not None else ""
+        best = "  (best so far)" if done.is_best else ""
+        self.say(
+            f"step {done.step:,}: validation loss {done.validation_loss:.3f}{train}{scores}"
+            f"  in {done.seconds:.1f} s{best}"
+        )
+        for sample in done.samples:
+            self.say(f"    {sample['source']}\n      -> {sample['translation']}")
+
+    def end(self) -> None:
+        if not self._silent:
+            self._line.clear()
+
+    def _progress(self, done: StepDone) -> str:
+        seconds = sum(step.step_s for step in self._recent)
+        tokens = sum(step.tokens for step in self._recent)
+        of_last = f"/{self._last_step:,}" if self._last_step else ""
+        left = ""
+        if self._last_step:
+            per_step = seconds / len(self._recent) + self._overhead_s / self._steps
+            left = f"  {duration((self._last_step - done.step) * per_step)} left"
+        return (
+            f"step {done.step:,}{of_last}  epoch {done.epoch:.2f}  loss {done.loss:.3f}  "
+            f"rate {done.learning_rate:.2e}  {tokens / seconds:,.0f} tokens/s{left}"
+        )
+
+
+def duration(seconds: float) -> str:
+    """12 s, 3 min 5 s, 2 h 10 min, 1 d 4 h: two units, so that it reads at a glance."""
+    whole = max(0, round(seconds))
+    for size, unit, smaller_size, smaller in (
+        (86_400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= size:
+            rest = whole % size // smaller_size
+            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"

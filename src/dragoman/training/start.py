@@ -1,0 +1,221 @@
+"""Everything a loop needs, made or restored: `start` reads from top to bottom what that is."""
+
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dragoman import __version__
+from dragoman.batches.plan import BatchPlan
+from dragoman.checkpoints.storage import Checkpoint, newest_whole
+from dragoman.config import Config
+from dragoman.distributed.group import Group
+from dragoman.errors import UserError
+from dragoman.evaluation.heldout import HeldOut, fixed_sample
+from dragoman.model.loss import Objective
+from dragoman.model.transformer import Transformer
+from dragoman.rundir import RunDir, read_json, write_json
+from dragoman.shards.files import Shards
+from dragoman.shards.passport import PreparedData
+from dragoman.sync import synchronized
+from dragoman.telemetry.events import AttemptStarted
+from dragoman.telemetry.reader import attempts_so_far
+from dragoman.telemetry.status import StatusFile
+from dragoman.telemetry.tensorboard import tensorboard_mirror
+from dragoman.telemetry.writer import EventWriter, Mirror
+from dragoman.tokenizer import Tokenizer
+from dragoman.training.claim import check_data, claim_run, locked
+from dragoman.training.narration import Narrator
+from dragoman.training.schedule import Rate, learning_rate
+from dragoman.training.state import RunState
+from dragoman.training.step import Updater
+from dragoman.training.tensors import load_optimizer_tensors
+
+
+@dataclass(frozen=True)
+class Training:
+    config: Config
+    run: RunDir
+    group: Group
+    prepared: PreparedData
+    tokenizer: Tokenizer
+    train_shards: Shards
+    plan: BatchPlan
+    model: Transformer
+    objective: Objective
+    updater: Updater
+    rate: Rate
+    validation: HeldOut
+    train_sample: HeldOut | None
+    validation_text: tuple[list[str], list[str]]
+    events: EventWriter
+    narrator: Narrator
+    last_step: int | None
+    state: RunState
+
+
+@contextmanager
+def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
+    """Collective: every rank must call."""
+    with ExitStack() as at_end:
+        if group.leads:
+            at_end.enter_context(locked(run))
+            claim_run(run, config)
+        prepared = PreparedData.open(config.prepared_folder)
+        if group.local_rank == 0:
+            prepared.verify()
+        if group.leads:
+            check_data(run, prepared.passport)
+        tokenizer = prepared.tokenizer()
+        train_shards = prepared.shards("train")
+        plan = BatchPlan(
+            train_shards.lengths(),
+            config.training.tokens_per_update,
+            config.training.micro_batch_tokens,
+            config.training.seed,
+        )
+        check_ranks(plan, config, group.ranks)
+
+        torch.manual_seed(config.training.seed)
+        model = Transformer(config.model, tokenizer.size).to(group.device)
+        objective = Objective(model, config.training.label_smoothing)
+        # Rank 0 says where to begin, so that no rank goes on from another checkpoint.
+        found = newest_whole(run.checkpoints) if group.leads else None
+        folder = group.broadcast(str(found.folder) if found else None)
+        updater = Updater(synchronized(objective, group), config, group)
+        state = restore(Checkpoint(Path(folder)), model, updater) if folder else RunState()
+
+        attempt = group.broadcast(attempts_so_far(run) + 1)
+        events = at_end.enter_context(open_events(config, run, group, attempt))
+        events.emit(
+            AttemptStarted(
+                attempt, group.rank, group.ranks, group.host, str(group.device), state.step + 1
+            )
+        )
+        members = group.gather({"host": group.host, "device": str(group.device)})
+        if group.leads:
+            record_attempt(run, prepared, attempt, members)
+        last_step = last_planned_step(config, plan)
+        narrator = Narrator(last_step, config.telemetry.log_every_s, silent=not group.leads)
+        at_end.callback(narrator.end)
+        yield Training(
+            config=config,
+            run=run,
+            group=group,
+            prepared=prepared,
+            tokenizer=tokenizer,
+            train_shards=train_shards,
+            plan=plan,
+            model=model,
+            objective=objective,
+            updater=updater,
+            rate=learning_rate(config.schedule, config.model.width, config.training.steps),
+            validation=held_out(prepared, "validation", config, tokenizer),
+            train_sample=train_sample(train_shards, config, tokenizer),
+            validation_text=prepared.text("validation"),
+            events=events,
+            narrator=narrator,
+            last_step=last_step,
+            state=state,
+        )
+
+
+def restore(checkpoint: Checkpoint, model: Transformer, updater: Updater) -> RunState:
+    model.load_state_dict(checkpoint.model())
+    load_optimizer_tensors(updater.optimizer, model, checkpoint.optimizer())
+    state = RunState.from_json(checkpoint.state()["run"])
+    if state.loss_scaling:
+        updater.scaler.load_state_dict(state.loss_scaling)
+    return state
+
+
+@contextmanager
+def open_events(config: Config, run: RunDir, group: Group, attempt: int) -> Iterator[EventWriter]:
+    mirrors: list[Mirror] = []
+    if group.leads:
+        mirrors.append(StatusFile(run))
+        if config.telemetry.tensorboard and (mirror := tensorboard_mirror(run.tensorboard)):
+            mirrors.append(mirror)
+    events = EventWriter(run.events_of(attempt, group.rank), mirrors)
+    try:
+        yield events
+    finally:
+        events.close()
+
+
+def check_ranks(plan: BatchPlan, config: Config, ranks: int) -> None:
+    if ranks > plan.micro_batches_per_step:
+        raise UserError(
+            f"{ranks} workers, but a step has only {plan.micro_batches_per_step} micro-batches to "
+            "share out; start fewer workers, or lower training.micro_batch_tokens "
+            f"(now {config.training.micro_batch_tokens}) in a new run"
+        )
+
+
+def last_planned_step(config: Config, plan: BatchPlan) -> int | None:
+    """The step at which the run ends at the latest, where steps or epochs say so."""
+    limits = []
+    if config.training.steps is not None:
+        limits.append(config.training.steps)
+    if config.training.epochs is not None:
+        limits.append(config.training.epochs * plan.steps_per_epoch)
+    return min(limits, default=None)
+
+
+def held_out(prepared: PreparedData, split: str, config: Config, tokenizer: Tokenizer) -> HeldOut:
+    shards = prepared.shards(split)
+    return HeldOut(shards, range(len(shards)), config.training.micro_batch_tokens, tokenizer)
+
+
+def train_sample(shards: Shards, config: Config, tokenizer: Tokenizer) -> HeldOut | None:
+    if not config.evaluation.train_sample_pairs:
+        return None
+    pairs = fixed_sample(len(shards), config.evaluation.train_sample_pairs, config.training.seed)
+    return HeldOut(shards, pairs, config.training.micro_batch_tokens, tokenizer)
+
+
+def record_attempt(
+    run: RunDir, prepared: PreparedData, attempt: int, members: list[dict[str, str]]
+) -> None:
+    """manifest.json: what the run is made of, and who took part in each attempt."""
+    manifest: dict[str, Any] = read_json(run.manifest) if run.manifest.exists() else {}
+    manifest.setdefault("data_sha256", prepared.passport.content_hash)
+    manifest.setdefault("tokenizer_sha256", prepared.passport.tokenizer_sha256)
+    manifest.setdefault("data", prepared.passport.model_dump(mode="json"))
+    manifest.setdefault("attempts", []).append(
+        {
+            "attempt": attempt,
+            "command": sys.argv,
+            "members": members,
+            "versions": {
+                "dragoman": __version__,
+                "commit": _commit(),
+                "python": platform.python_version(),
+                "torch": torch.__version__,
+                "numpy": np.__version__,
+            },
+        }
+    )
+    write_json(run.manifest, manifest)
+
+
+def _commit() -> str:
+    """The commit of a checkout; empty for an installed package."""
+    try:
+        shown = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return shown.stdout.strip()
