@@ -357,9 +357,11 @@ def _sentences(error: ValidationError) -> Iterator[str]:
 
 def _nearest(key: str) -> str:
     known = [name for name, _, _ in config_keys()]
-    last = key.rpartition(".")[2]
-    same_name = [name for name in known if name.rpartition(".")[2] == last]
-    close = same_name or difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]}?"
+    known += sorted({name.partition(".")[0] for name in known if "." in name})
+    section, _, last = key.rpartition(".")
+    siblings = [name for name in known if name.rpartition(".")[0] == section]
+    for candidates in (siblings, known):
+        by_last = {name.rpartition(".")[2]: name for name in candidates}
+        if close := difflib.get_close_matches(last, by_last, n=1, cutoff=0.7):
+            return f"; did you mean {by_last[close[0]]}?"
     return "; `dragoman config --keys` lists the known ones"

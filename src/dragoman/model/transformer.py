@@ -103,7 +103,8 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x_BSD: Tensor, mask: Tensor | None) -> Tensor:
         x_BSD = x_BSD + self.dropout(self.self_attention(self.self_norm(x_BSD), mask))
-        return x_BSD + self.dropout(self.feed_forward(x_BSD))
+        y_BSD: Tensor = x_BSD + self.dropout(self.feed_forward(x_BSD))
+        return y_BSD
 
 
 class DecoderLayer(nn.Module):
@@ -139,7 +140,8 @@ class DecoderLayer(nn.Module):
     def _rest(self, x_BTD: Tensor, source: KeysValues, source_mask: Tensor | None) -> Tensor:
         looked_up = self.cross_attention(self.cross_norm(x_BTD), source, source_mask)
         x_BTD = x_BTD + self.dropout(looked_up)
-        return x_BTD + self.dropout(self.feed_forward(x_BTD))
+        y_BTD: Tensor = x_BTD + self.dropout(self.feed_forward(x_BTD))
+        return y_BTD
 
 
 _Layer = TypeVar("_Layer", EncoderLayer, DecoderLayer)

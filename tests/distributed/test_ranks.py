@@ -1,0 +1,176 @@
+"""Real processes over gloo: what several ranks compute together, and how they agree."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from dragoman.cli.train import PREEMPTED
+from dragoman.rundir import RunDir, read_json
+from dragoman.telemetry.events import StepDone
+from dragoman.telemetry.reader import read_events
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def dragoman(*arguments, **more):
+    return subprocess.run(
+        [sys.executable, "-m", "dragoman", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        **more,
+    )
+
+
+def losses(run):
+    steps = [r.stamped.event for r in read_events(RunDir(run), rank=0)]
+    return {event.step: event.loss for event in steps if isinstance(event, StepDone)}
+
+
+def test_sums_broadcast_and_gather_agree_on_all_ranks(tmp_path):
+    # The agent ends its workers when its input closes, so a pipe has to stay open.
+    script = tmp_path / "program.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import json
+            from pathlib import Path
+            from dragoman.distributed.group import join
+            with join("cpu") as group:
+                answer = [
+                    group.rank,
+                    group.sums([1.5, float(group.rank)]),
+                    group.broadcast({"from": group.rank} if group.leads else None),
+                    group.gather("ä" * (group.rank + 1)),
+                ]
+                path = Path(__file__).with_name(f"answer-{group.rank}.json")
+                path.write_text(json.dumps(answer))
+            """
+        )
+    )
+    agent = subprocess.Popen(
+        [sys.executable, "-m", "dragoman.cluster.agent", "3", sys.executable, script],
+        stdin=subprocess.PIPE,
+    )
+    assert agent.wait(timeout=100) == 0
+    agent.stdin.close()
+    answers = [json.loads((tmp_path / f"answer-{rank}.json").read_text()) for rank in range(3)]
+    expected = [[4.5, 3.0], {"from": 0}, ["ä", "ää", "äää"]]
+    assert answers == [[rank, *expected] for rank in range(3)]
+
+
+def test_one_rank_with_two_micro_batches_equals_two_ranks_with_one(digits, tmp_path):
+    for workers in (1, 2):
+        done = dragoman("train", digits, "--run", tmp_path / f"by-{workers}", "--workers", workers)
+        assert done.returncode == 0, done.stderr
+    alone, together = losses(tmp_path / "by-1"), losses(tmp_path / "by-2")
+    assert sorted(alone) == sorted(together) == list(range(1, 21))
+    assert max(abs(alone[step] - together[step]) for step in alone) < 1e-5
+    assert "2 micro-batches a step" in done.stdout
+
+
+def test_a_signal_to_one_rank_stops_all_and_the_same_command_goes_on(digits, tmp_path):
+    run = tmp_path / "run"
+    command = ["train", digits, "--run", run, "--workers", "2"]
+    forever = ["--set", "training.steps=100000", "--set", "evaluation.every_steps=100000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", *map(str, command), *forever],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_step(run, 3)
+    workers = worker_processes(run)
+    assert len(workers) == 2
+    os.kill(workers[1], signal.SIGTERM)
+    output, _ = process.communicate(timeout=100)
+    assert process.returncode == PREEMPTED, output
+    status = read_json(RunDir(run).status)
+    assert status["state"] == "preempted"
+    assert (run / "checkpoints" / "latest").resolve().name == f"step-{status['step']:08d}"
+
+    more = dragoman(*command, "--set", f"training.steps={status['step'] + 2}")
+    assert more.returncode == 0, more.stderr
+    assert f"going on after step {status['step']:,}" in more.stdout
+    assert read_json(RunDir(run).status)["state"] == "finished"
+
+
+def test_ctrl_c_saves_and_leaves_no_process(digits, tmp_path):
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "train", digits, "--run", run, "--workers", "2"]
+        + ["--set", "training.steps=100000", "--set", "evaluation.every_steps=100000"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_step(run, 3)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=100)
+    assert process.returncode == PREEMPTED, output
+    assert "Traceback" not in output
+    assert worker_processes(run) == []
+
+
+def test_when_the_launcher_is_killed_its_workers_end_too(digits, tmp_path):
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", "train", digits, "--run", run, "--workers", "2"]
+        + ["--set", "training.steps=100000", "--set", "evaluation.every_steps=100000"],
+        stdout=subprocess.DEVNULL,
+    )
+    wait_for_step(run, 3)
+    process.kill()
+    process.wait()
+    wait_until(lambda: worker_processes(run) == [])
+    assert read_json(RunDir(run).status)["state"] == "preempted"
+
+
+def test_more_workers_than_micro_batches_are_refused_in_one_sentence(digits, tmp_path):
+    done = dragoman("train", digits, "--run", tmp_path / "run", "--workers", "3")
+    assert done.returncode == 2
+    assert "3 workers, but a step has only 2 micro-batches" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_torchrun_itself_can_start_it(digits, tmp_path):
+    assert dragoman("prepare", digits).returncode == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        # Without the two dashes torchrun takes --run for a short form of its own --run-path.
+        + ["-m", "--", "dragoman", "train", str(digits), "--run", str(tmp_path / "run")],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert read_json(RunDir(tmp_path / "run").status)["ranks"] == 2
+
+
+def wait_until(condition, seconds=100):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)
+
+
+def wait_for_step(run, step):
+    wait_until(lambda: len(losses(run)) >= step)
+
+
+def worker_processes(run):
+    found = subprocess.run(
+        ["pgrep", "-f", f"dragoman train .*--run {run}$"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    agents = subprocess.run(
+        ["pgrep", "-f", "dragoman.cluster.agent"], capture_output=True, text=True, check=False
+    )
+    return [int(pid) for pid in found.stdout.split() if pid not in agents.stdout.split()]

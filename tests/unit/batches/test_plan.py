@@ -1,0 +1,132 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.batches.plan import BatchPlan, MicroBatch, share_out
+from dragoman.errors import UserError
+
+
+def random_lengths(pairs: int, longest: int, seed: int) -> np.ndarray:
+    chance = np.random.default_rng(seed)
+    source = chance.integers(2, longest + 1, pairs)
+    target = np.clip(source + chance.integers(-3, 4, pairs), 2, longest)
+    return np.stack([source, target], axis=1).astype(np.int32)
+
+
+def epoch(plan: BatchPlan, number: int) -> list[list[list[int]]]:
+    first = number * plan.steps_per_epoch + 1
+    return [
+        [micro.pairs.tolist() for micro in plan.batch(step).micro_batches]
+        for step in range(first, first + plan.steps_per_epoch)
+    ]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    pairs=st.integers(20, 400),
+    longest=st.integers(4, 60),
+    update=st.integers(100, 3000),
+    seed=st.integers(0, 5),
+)
+def test_every_pair_is_seen_exactly_once_an_epoch(pairs, longest, update, seed):
+    plan = BatchPlan(random_lengths(pairs, longest, seed), update, 200, seed)
+    for number in (0, 1, 7):
+        seen = [pair for step in epoch(plan, number) for micro in step for pair in micro]
+        assert sorted(seen) == list(range(pairs))
+
+
+@settings(deadline=None, max_examples=40)
+@given(pairs=st.integers(20, 400), longest=st.integers(4, 60), update=st.integers(100, 3000))
+def test_no_micro_batch_is_over_its_budget_and_all_steps_have_equally_many(pairs, longest, update):
+    lengths = random_lengths(pairs, longest, 1)
+    plan = BatchPlan(lengths, update, 200, 1)
+    for step in epoch(plan, 0):
+        assert len(step) == plan.micro_batches_per_step
+        for micro in step:
+            assert len(micro) * lengths[micro].max() <= 200
+
+
+def test_the_batch_of_a_step_needs_no_batch_before_it():
+    lengths = random_lengths(500, 30, 1)
+    far = 40 * BatchPlan(lengths, 800, 400, 3).steps_per_epoch + 5
+    walked = BatchPlan(lengths, 800, 400, 3)
+    for step in range(1, far):
+        walked.batch(step)
+    jumped = BatchPlan(lengths, 800, 400, 3)
+    for micro, other in zip(
+        walked.batch(far).micro_batches, jumped.batch(far).micro_batches, strict=True
+    ):
+        assert micro.pairs.tolist() == other.pairs.tolist()
+
+
+def test_epochs_and_seeds_differ():
+    lengths = random_lengths(500, 30, 1)
+    plan, other = BatchPlan(lengths, 800, 400, 3), BatchPlan(lengths, 800, 400, 4)
+    assert epoch(plan, 0) != epoch(plan, 1)
+    assert epoch(plan, 0) != epoch(other, 0)
+
+
+def test_an_average_step_has_the_tokens_asked_for_and_little_padding():
+    lengths = random_lengths(20_000, 40, 1)
+    plan = BatchPlan(lengths, 5000, 2000, 1)
+    tokens = [plan.batch(step).tokens for step in range(1, plan.steps_per_epoch + 1)]
+    assert np.mean(tokens) == pytest.approx(5000, rel=0.02)
+    assert np.std(tokens) < 0.15 * 5000
+    padded = real = 0
+    for step in epoch(plan, 0):
+        for micro in step:
+            padded += len(micro) * int(lengths[micro].max(axis=0).sum())
+            real += int(lengths[micro].sum())
+    assert 1 - real / padded < 0.06
+
+
+def test_the_tokens_of_a_step_are_the_target_tokens_of_its_pairs():
+    lengths = random_lengths(300, 30, 1)
+    batch = BatchPlan(lengths, 800, 400, 3).batch(2)
+    assert batch.tokens == sum(int(lengths[m.pairs, 1].sum()) for m in batch.micro_batches)
+
+
+def test_the_plan_is_the_same_in_another_process():
+    program = (
+        "import numpy as np; from dragoman.batches.plan import BatchPlan;"
+        "c = np.random.Generator(np.random.Philox(7));"
+        "l = c.integers(2, 30, (400, 2)).astype(np.int32);"
+        "print(BatchPlan(l, 500, 200, 9).batch(1234).micro_batches[0].pairs.tolist())"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert runs[0].stdout == runs[1].stdout
+
+
+def test_a_known_plan_stays_what_it_was():
+    """A changed plan would silently give resumed runs other batches."""
+    lengths = np.array([[n % 7 + 2, n % 5 + 2] for n in range(24)], dtype=np.int32)
+    first = BatchPlan(lengths, 40, 60, 1).batch(3)
+    assert [m.pairs.tolist() for m in first.micro_batches] == [
+        [14, 9, 4, 19],
+        [12, 13, 18, 3, 23, 8],
+    ]
+
+
+def test_a_pair_longer_than_a_micro_batch_is_refused_with_both_figures():
+    with pytest.raises(UserError, match=r"90 pieces.*micro_batch_tokens = 64"):
+        BatchPlan(np.array([[5, 90], [5, 5]], dtype=np.int32), 1000, 64, 1)
+
+
+@given(
+    costs=st.lists(st.integers(1, 1000), min_size=4, max_size=32),
+    ranks=st.integers(1, 4),
+)
+def test_sharing_out_gives_each_micro_batch_to_one_rank_and_each_rank_something(costs, ranks):
+    micro_batches = tuple(MicroBatch(np.array([0]), cost) for cost in costs)
+    shares = share_out(micro_batches, ranks)
+    assert sorted(number for share in shares for number in share) == list(range(len(costs)))
+    assert all(shares)
+    loads = [sum(costs[number] for number in share) for share in shares]
+    assert max(loads) - min(loads) <= max(costs)

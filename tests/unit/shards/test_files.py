@@ -1,0 +1,55 @@
+import mmap
+
+import numpy as np
+import pytest
+
+from dragoman.errors import CorruptFileError
+from dragoman.shards.files import PairIds, Shards, verify_shards, write_shards
+
+PAIRS = [PairIds([5, 6, 3], [7, 3]), PairIds([8, 3], [9, 10, 11, 3]), PairIds([12, 3], [13, 3])]
+
+
+@pytest.mark.parametrize("pairs_per_shard", [1, 2, 100])
+def test_pairs_come_back_by_number_whatever_the_shards(tmp_path, pairs_per_shard):
+    files = write_shards(tmp_path, "train", iter(PAIRS), 100, pairs_per_shard)
+    shards = Shards(tmp_path, files)
+    assert len(shards) == 3
+    read = [(shards[n].source.tolist(), shards[n].target.tolist()) for n in range(3)]
+    assert read == [(list(p.source), list(p.target)) for p in PAIRS]
+    assert shards.lengths().tolist() == [[3, 2], [2, 4], [2, 2]]
+    verify_shards(tmp_path, files)
+
+
+def test_nothing_is_copied_when_a_pair_is_taken(tmp_path):
+    shards = Shards(tmp_path, write_shards(tmp_path, "train", PAIRS, 100))
+    base = shards[1].source
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    assert isinstance(base, mmap.mmap)
+
+
+def test_large_vocabularies_get_wider_ids(tmp_path):
+    shards = Shards(tmp_path, write_shards(tmp_path, "t", [PairIds([70_000], [3])], 80_000))
+    assert shards[0].source.tolist() == [70_000]
+
+
+def test_a_flipped_bit_is_found(tmp_path):
+    files = write_shards(tmp_path, "train", PAIRS, 100)
+    path = tmp_path / files[0].name
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CorruptFileError, match=r"train-00000.tokens.npy: sha256 .* is expected"):
+        verify_shards(tmp_path, files)
+
+
+@pytest.mark.parametrize("damage", ["truncate", "remove"])
+def test_a_truncated_or_missing_shard_is_not_opened(tmp_path, damage):
+    files = write_shards(tmp_path, "train", PAIRS, 100)
+    path = tmp_path / files[1].name
+    if damage == "remove":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(CorruptFileError, match=r"train-00000.bounds.npy.*prepare the data again"):
+        Shards(tmp_path, files)

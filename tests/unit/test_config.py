@@ -1,0 +1,117 @@
+import pytest
+from pydantic import ValidationError
+
+from dragoman.config import (
+    Config,
+    config_keys,
+    dump_config,
+    load_config,
+    parse_config,
+)
+from dragoman.errors import ConfigError
+
+
+def refused(text, **more):
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text, origin="x.toml", **more)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.fixture
+def text(digits):
+    return digits.read_text(encoding="utf-8")
+
+
+def test_an_unknown_key_is_refused_and_the_nearest_one_named(text):
+    message = refused(text.replace("warmup_steps = 20", "warmup_stepz = 20"))
+    assert (
+        message == "x.toml: unknown key schedule.warmup_stepz; did you mean schedule.warmup_steps?"
+    )
+
+
+def test_a_key_in_the_wrong_section_is_sent_to_the_right_one(text):
+    message = refused(text.replace("[tokenizer]", "[tokenizer]\ntokens_per_update = 3"))
+    assert "unknown key tokenizer.tokens_per_update" in message
+    assert "did you mean training.tokens_per_update?" in message
+
+
+def test_a_key_like_no_other_points_to_the_list_of_keys(text):
+    assert "dragoman config --keys" in refused(text.replace("[tokenizer]", "[tokenizer]\nzzz = 3"))
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "key"),
+    [
+        ("steps = 20", 'steps = "20"', "training.steps = '20'"),
+        ("steps = 20", "steps = 2.5", "training.steps = 2.5"),
+        ("steps = 20", "steps = 0", "training.steps = 0"),
+        ("peak = 0.005", "peak = -1.0", "schedule.peak = -1.0"),
+        ('device = "cpu"', 'device = "tpu"', "training.device = 'tpu'"),
+        ("filter = 64", "filter = true", "model.filter = True"),
+        ('name = "digits"', 'name = "../x"', "name = '../x'"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_key(text, right, wrong, key):
+    assert right in text
+    assert key in refused(text.replace(right, wrong, 1))
+
+
+def test_what_contradicts_itself_is_refused(text):
+    assert "does not divide" in refused(text.replace("heads = 2", "heads = 5"))
+    assert "nothing ends this run" in refused(text.replace("steps = 20\n", "", 1))
+    without_end = text.replace("steps = 20\n", "epochs = 1\n", 1)
+    assert "needs training.steps" in refused(without_end.replace("inverse-square-root", "cosine"))
+
+
+def test_a_missing_section_and_a_broken_file_are_named(text, tmp_path):
+    assert "data is missing" in refused('name = "x"')
+    assert "not valid TOML" in refused("name = = 3")
+    with pytest.raises(ConfigError, match="no such recipe"):
+        load_config(tmp_path / "none.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        load_config(tmp_path / "binary.toml")
+
+
+def test_overrides_are_toml_values_or_bare_words(text):
+    config = parse_config(
+        text,
+        "x.toml",
+        overrides=["training.steps=7", "schedule.kind=cosine", "model.dropout=0.3", "name=other"],
+    )
+    assert config.training.steps == 7
+    assert config.schedule.kind == "cosine"
+    assert config.model.dropout == 0.3
+    assert config.name == "other"
+
+
+@pytest.mark.parametrize("override", ["steps", "=3", "name.first=1"])
+def test_a_malformed_override_is_explained(text, override):
+    assert override in refused(text, overrides=[override])
+
+
+def test_a_preset_gives_the_shape_and_keys_beside_it_change_it(text):
+    model = parse_config(text.replace("width = 32\n", ""), "x.toml").model
+    assert (model.encoder_layers, model.width, model.filter) == (1, 128, 64)
+    base = parse_config(text, "x.toml", ["model.preset=transformer-base"]).model
+    assert base.heads == 2
+
+
+def test_a_dumped_config_reads_back_equal(digits_config):
+    again = parse_config(dump_config(digits_config), "again")
+    assert again == digits_config
+    assert dump_config(again) == dump_config(digits_config)
+
+
+def test_a_config_is_frozen(digits_config):
+    with pytest.raises(ValidationError):
+        digits_config.name = "other"
+
+
+def test_every_key_is_documented():
+    undocumented = [key for key, _, meaning in config_keys() if not meaning]
+    assert undocumented == []
+    assert len({key for key, _, _ in config_keys()}) > 40
+    assert Config.model_fields["name"].description

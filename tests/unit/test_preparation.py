@@ -1,0 +1,113 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from dragoman.config import parse_config
+from dragoman.errors import CorruptFileError, UserError
+from dragoman.preparation import prepare
+from dragoman.shards.passport import PreparedData
+
+
+def append(path, text):
+    with path.open("ab") as file:
+        file.write(text if isinstance(text, bytes) else text.encode())
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "data.json"}
+
+
+def test_the_passport_counts_what_is_there(digits_config, digits):
+    append(digits.parent / "train.en", "\none two\n" + "nine " * 300 + "\n")
+    append(digits.parent / "train.de", "leer\n\n" + "neun " * 300 + "\n")
+    prepared = prepare(digits_config)
+    train = prepared.passport.splits["train"]
+    assert (train.pairs_in, train.pairs_kept) == (803, 800)
+    assert train.dropped == {
+        "source empty": 1,
+        "target empty": 1,
+        "longer than data.max_length": 1,
+    }
+    shards = prepared.shards("train")
+    assert len(shards) == 800
+    assert shards.lengths().sum(axis=0).tolist() == [train.source.tokens, train.target.tokens]
+    assert train.source.bytes == (prepared.folder / train.source.file).stat().st_size
+    prepared.verify()
+
+
+def test_held_out_text_keeps_every_line(digits_config, digits):
+    append(digits.parent / "test.en", "\n")
+    append(digits.parent / "test.de", "leer\n")
+    sources, references = prepare(digits_config).text("test")
+    assert len(sources) == len(references) == 41
+    assert (sources[-1], references[-1]) == ("", "leer")
+
+
+def test_the_same_input_gives_the_same_bytes_and_is_not_prepared_twice(digits_config):
+    first = prepare(digits_config)
+    before = content(first.folder)
+    times = {path.name: path.stat().st_mtime_ns for path in first.folder.iterdir()}
+    again = prepare(digits_config)
+    assert {path.name: path.stat().st_mtime_ns for path in again.folder.iterdir()} == times
+    (first.folder / "data.json").unlink()
+    for path in first.folder.iterdir():
+        path.unlink()
+    assert content(prepare(digits_config).folder) == before
+
+
+def test_changed_text_or_settings_are_prepared_anew(digits_config, digits):
+    first = prepare(digits_config).passport
+    text = digits.read_text(encoding="utf-8")
+    other = parse_config(text, "x", ["tokenizer.vocabulary=50"])
+    assert prepare(other).passport.vocabulary == 50
+    append(digits.parent / "train.en", "one\n")
+    append(digits.parent / "train.de", "eins\n")
+    assert prepare(digits_config).passport.content_hash != first.content_hash
+
+
+def test_settings_of_training_do_not_touch_prepared_data(digits_config, digits):
+    first = prepare(digits_config).passport
+    text = digits.read_text(encoding="utf-8")
+    assert prepare(parse_config(text, "x", ["training.seed=9"])).passport == first
+
+
+def test_a_failed_preparation_leaves_the_old_one_and_no_half_files(digits_config, digits):
+    before = prepare(digits_config)
+    append(digits.parent / "train.en", b"\xff\xff\n")
+    append(digits.parent / "train.de", b"eins\n")
+    with pytest.raises(UserError, match=r"train\.en, line 801: not UTF-8"):
+        prepare(digits_config)
+    PreparedData.open(before.folder).verify()
+    assert [path.name for path in digits.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_folder_with_other_things_in_it_is_not_touched(digits_config):
+    folder = Path(digits_config.data.prepared)
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("three years of work")
+    with pytest.raises(UserError, match="nothing was touched"):
+        prepare(digits_config)
+    assert (folder / "thesis.txt").read_text() == "three years of work"
+
+
+def test_an_existing_tokenizer_is_used_as_it_is(digits_config, digits, tmp_path):
+    learned = prepare(digits_config).tokenizer()
+    model = tmp_path / "given.model"
+    model.write_bytes(learned.model)
+    config = parse_config(
+        digits.read_text(encoding="utf-8"),
+        "x",
+        [f"tokenizer.model={model}", f"data.prepared={tmp_path}/other", "tokenizer.vocabulary=9"],
+    )
+    assert prepare(config).tokenizer().model == learned.model
+
+
+def test_data_without_its_passport_or_with_a_torn_one_is_refused(digits_config, tmp_path):
+    with pytest.raises(UserError, match="dragoman prepare"):
+        PreparedData.open(tmp_path / "nothing")
+    prepared = prepare(digits_config)
+    passport = prepared.folder / "data.json"
+    os.truncate(passport, 100)
+    with pytest.raises(CorruptFileError, match=r"data\.json"):
+        PreparedData.open(prepared.folder)

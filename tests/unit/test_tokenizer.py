@@ -1,0 +1,60 @@
+import io
+
+import pytest
+import sentencepiece
+
+from dragoman.config import TokenizerSettings
+from dragoman.errors import DragomanError, UserError
+from dragoman.tokenizer import Tokenizer, learn_tokenizer
+
+TEXT = ["the cat sees the old house", "die Katze sieht das alte Haus", "fünf schöne Äpfel"] * 5
+
+
+def test_text_survives_the_way_to_ids_and_back():
+    tokenizer = learn_tokenizer(TEXT, TokenizerSettings(vocabulary=60))
+    encoded = tokenizer.encode(TEXT)
+    assert all(ids[-1] == tokenizer.end for ids in encoded)
+    assert tokenizer.decode(encoded) == TEXT
+    assert tokenizer.size == 60
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_the_same_text_gives_the_same_bytes(kind):
+    settings = TokenizerSettings(vocabulary=45, kind=kind)
+    assert learn_tokenizer(TEXT, settings).model == learn_tokenizer(TEXT, settings).model
+
+
+def test_threads_do_not_change_the_ids():
+    tokenizer = learn_tokenizer(TEXT, TokenizerSettings(vocabulary=60))
+    assert tokenizer.encode(TEXT, threads=4) == tokenizer.encode(TEXT, threads=1)
+
+
+def test_a_vocabulary_the_text_cannot_fill_is_refused_with_the_largest():
+    with pytest.raises(UserError, match=r"tokenizer.vocabulary = 5000 .* at most \d+") as caught:
+        learn_tokenizer(TEXT, TokenizerSettings(vocabulary=5000))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_vocabulary_too_small_for_the_letters_is_refused():
+    with pytest.raises(UserError, match="too small to hold every character"):
+        learn_tokenizer(TEXT, TokenizerSettings(vocabulary=8))
+
+
+def test_a_model_learned_elsewhere_without_padding_serves_too(tmp_path):
+    learned = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT), model_writer=learned, vocab_size=45, bos_id=-1, minloglevel=2
+    )
+    path = tmp_path / "other.model"
+    path.write_bytes(learned.getvalue())
+    tokenizer = Tokenizer.load(path)
+    assert tokenizer.start == tokenizer.padding == tokenizer.end >= 0
+    assert tokenizer.decode(tokenizer.encode(TEXT)) == TEXT
+
+
+def test_a_file_that_is_no_model_is_named(tmp_path):
+    (tmp_path / "x.model").write_bytes(b"no model at all")
+    with pytest.raises(DragomanError, match=r"x\.model"):
+        Tokenizer.load(tmp_path / "x.model")
+    with pytest.raises(UserError, match=r"none\.model"):
+        Tokenizer.load(tmp_path / "none.model")

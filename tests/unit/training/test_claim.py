@@ -1,0 +1,78 @@
+import pytest
+
+from dragoman.config import load_config, parse_config
+from dragoman.errors import UserError
+from dragoman.preparation import prepare
+from dragoman.rundir import RunDir, write_json
+from dragoman.training.claim import (
+    bound_changes,
+    check_data,
+    claim_run,
+    locked,
+    set_aside_if_other,
+)
+
+
+def changed(digits, *overrides):
+    return parse_config(digits.read_text(encoding="utf-8"), "x", overrides)
+
+
+def test_a_run_belongs_to_its_config(digits, digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    claim_run(run, digits_config)
+    claim_run(run, digits_config)
+    with pytest.raises(UserError, match=r"training\.seed = 1, and now it is 2"):
+        claim_run(run, changed(digits, "training.seed=2"))
+    assert load_config(run.config) == digits_config
+
+
+def test_when_to_stop_look_and_save_may_change(digits, digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    claim_run(run, digits_config)
+    longer = changed(digits, "training.steps=99", "evaluation.beam=3", "checkpoints.keep_last=9")
+    claim_run(run, longer)
+    assert load_config(run.config) == longer
+
+
+def test_the_end_of_a_cosine_is_part_of_the_run(digits):
+    before = changed(digits, "schedule.kind=cosine")
+    after = changed(digits, "schedule.kind=cosine", "training.steps=99")
+    assert [change[0] for change in bound_changes(before, after)] == ["training.steps"]
+
+
+def test_a_folder_with_other_things_in_it_is_not_touched(digits_config, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.txt").write_text("x")
+    with pytest.raises(UserError, match="not a run directory and not empty"):
+        claim_run(RunDir(tmp_path / "run"), digits_config)
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["thesis.txt"]
+
+
+def test_other_data_is_refused_with_both_hashes(digits_config, tmp_path):
+    passport = prepare(digits_config).passport
+    run = RunDir(tmp_path / "run")
+    check_data(run, passport)
+    write_json(run.manifest, {"data_sha256": passport.content_hash})
+    check_data(run, passport)
+    write_json(run.manifest, {"data_sha256": "abcdef0123456789"})
+    with pytest.raises(UserError, match=f"abcdef012345.*{passport.content_hash[:12]}"):
+        check_data(run, passport)
+
+
+def test_two_processes_cannot_train_one_run(digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    claim_run(run, digits_config)
+    with locked(run), pytest.raises(UserError, match="another process"), locked(run):
+        pass
+    with locked(run):
+        pass
+
+
+def test_a_run_of_another_recipe_can_be_set_aside(digits, digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    assert set_aside_if_other(run, digits_config) is None
+    claim_run(run, digits_config)
+    assert set_aside_if_other(run, digits_config) is None
+    assert set_aside_if_other(run, changed(digits, "training.seed=2")) == tmp_path / "run.1"
+    assert (tmp_path / "run.1" / "config.toml").exists()
+    assert not run.root.exists()

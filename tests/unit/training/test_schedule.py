@@ -1,0 +1,47 @@
+import math
+
+import pytest
+
+from dragoman.config import ScheduleSettings
+from dragoman.training.schedule import learning_rate, peak_of
+
+
+def test_noam_with_scale_two_peaks_where_the_paper_says():
+    settings = ScheduleSettings(kind="noam", scale=2.0, warmup_steps=8000)
+    rate = learning_rate(settings, 512, None)
+    assert rate(8000) == pytest.approx(9.882e-4, rel=1e-4)
+    assert rate(4000) == pytest.approx(rate(8000) / 2)
+    assert rate(32_000) == pytest.approx(rate(8000) / 2)
+    assert peak_of(settings, 512, 300_000) == (8000, rate(8000))
+    assert peak_of(settings, 512, 1000) == (1000, rate(1000))
+
+
+@pytest.mark.parametrize("kind", ["inverse-square-root", "cosine", "linear", "constant"])
+def test_warm_up_is_a_straight_line_to_the_peak(kind):
+    settings = ScheduleSettings(kind=kind, peak=0.01, warmup_steps=100)
+    rate = learning_rate(settings, 512, 1000)
+    assert rate(1) == pytest.approx(0.0001)
+    assert rate(50) == pytest.approx(0.005)
+    assert rate(100) == pytest.approx(0.01)
+    assert max(rate(step) for step in range(1, 1001)) == pytest.approx(0.01)
+
+
+def test_each_schedule_ends_where_it_should():
+    def at(kind, step, **more):
+        settings = ScheduleSettings(kind=kind, peak=0.01, warmup_steps=100, **more)
+        return learning_rate(settings, 512, 1100)(step)
+
+    assert at("inverse-square-root", 400) == pytest.approx(0.005)
+    assert at("cosine", 600) == pytest.approx(0.005)
+    assert at("cosine", 1100, final=0.001) == pytest.approx(0.001)
+    assert at("linear", 600) == pytest.approx(0.005)
+    assert at("linear", 1100) == pytest.approx(0.0)
+    assert at("linear", 2000) == pytest.approx(0.0)
+    assert at("constant", 1100) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("kind", ["noam", "inverse-square-root", "cosine", "linear", "constant"])
+def test_no_warm_up_and_no_step_gives_a_rate_that_is_not_finite(kind):
+    settings = ScheduleSettings(kind=kind, warmup_steps=0)
+    rates = [learning_rate(settings, 512, 50)(step) for step in range(1, 101)]
+    assert all(math.isfinite(rate) and rate >= 0 for rate in rates)
