@@ -26,7 +26,7 @@ def write(folder, english, german):
 
 
 def test_lines_are_paired_by_number_and_trimmed(tmp_path):
-    write(tmp_path, b"one \r\n\ttwo\n", "eins\nzwei".encode())
+    write(tmp_path, b"one \r\n\ttwo\n", b"eins\nzwei")
     assert list(read_pairs(data(tmp_path), "train")) == [("one", "eins"), ("two", "zwei")]
 
 
