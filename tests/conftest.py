@@ -11,8 +11,8 @@ from dragoman.config import Config, parse_config
 # Tiny matrices on two threads mostly wait for each other, the more so on a busy machine.
 torch.set_num_threads(1)
 
-ENGLISH = "zero one two three four five six seven eight nine".split()
-GERMAN = "null eins zwei drei vier fünf sechs sieben acht neun".split()
+ENGLISH = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+GERMAN = ["null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
 
 RECIPE = """
 name = "digits"

@@ -5,7 +5,9 @@ DragomanError
 │   └── ConfigError        a recipe or a --set
 └── RunError               the work itself could not be done; exit code 1
     ├── CorruptFileError   a file of ours that does not verify
-    └── StorageError       no space left, no right to write
+    ├── StorageError       no space left, no right to write
+    ├── LostPeerError      another rank has gone away
+    └── SaidElsewhere      another rank has failed and says why; this one only ends with it
 """
 
 from collections.abc import Iterator
@@ -34,18 +36,35 @@ class CorruptFileError(RunError):
 
 
 class StorageError(RunError):
+    """The system would not write: `reason` is what it said."""
+
+    def __init__(self, path: Path, doing: str, reason: str) -> None:
+        super().__init__(
+            f"{path}: {reason} while {doing}; free some space or name a folder that can be "
+            "written, then run the same command again"
+        )
+        self.reason = reason
+
+
+class LostPeerError(RunError):
     pass
+
+
+class SaidElsewhere(RunError):  # noqa: N818 - it is the absence of an error of its own
+    def __init__(self, exit_code: int) -> None:
+        super().__init__()
+        self.exit_code = exit_code
 
 
 @contextmanager
 def storage_errors(path: Path, doing: str) -> Iterator[None]:
-    """Turn the system's refusal to write `path` into a sentence; `doing` completes "while ..."."""
+    """Turn the system's refusal to write into a sentence about what a person knows: `path`.
+
+    Nested, the outermost speaks: not of a temporary file, but of what it was to become.
+    """
     try:
         yield
+    except StorageError as error:
+        raise StorageError(path, doing, error.reason) from error
     except OSError as error:
-        reason = error.strerror or str(error)
-        place = error.filename or path
-        raise StorageError(
-            f"{place}: {reason} while {doing}; "
-            "free some space or name a folder that can be written, then run the same command again"
-        ) from error
+        raise StorageError(path, doing, error.strerror or str(error)) from error

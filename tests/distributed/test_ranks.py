@@ -6,31 +6,22 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
+from processes import (
+    ENDLESS,
+    dragoman,
+    losses,
+    start_dragoman,
+    wait_for_step,
+    wait_until,
+    worker_processes,
+)
 
 from dragoman.cli.train import PREEMPTED
 from dragoman.rundir import RunDir, read_json
-from dragoman.telemetry.events import StepDone
-from dragoman.telemetry.reader import read_events
 
 pytestmark = pytest.mark.timeout(240)
-
-
-def dragoman(*arguments, **more):
-    return subprocess.run(
-        [sys.executable, "-m", "dragoman", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        **more,
-    )
-
-
-def losses(run):
-    steps = [r.stamped.event for r in read_events(RunDir(run), rank=0)]
-    return {event.step: event.loss for event in steps if isinstance(event, StepDone)}
 
 
 def test_sums_broadcast_and_gather_agree_on_all_ranks(tmp_path):
@@ -78,12 +69,7 @@ def test_one_rank_with_two_micro_batches_equals_two_ranks_with_one(digits, tmp_p
 def test_a_signal_to_one_rank_stops_all_and_the_same_command_goes_on(digits, tmp_path):
     run = tmp_path / "run"
     command = ["train", digits, "--run", run, "--workers", "2"]
-    forever = ["--set", "training.steps=100000", "--set", "evaluation.every_steps=100000"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", *map(str, command), *forever],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = start_dragoman(*command, *ENDLESS)
     wait_for_step(run, 3)
     workers = worker_processes(run)
     assert len(workers) == 2
@@ -102,12 +88,7 @@ def test_a_signal_to_one_rank_stops_all_and_the_same_command_goes_on(digits, tmp
 
 def test_ctrl_c_saves_and_leaves_no_process(digits, tmp_path):
     run = tmp_path / "run"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", "train", digits, "--run", run, "--workers", "2"]
-        + ["--set", "training.steps=100000", "--set", "evaluation.every_steps=100000"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
     wait_for_step(run, 3)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=100)
@@ -118,14 +99,10 @@ def test_ctrl_c_saves_and_leaves_no_process(digits, tmp_path):
 
 def test_when_the_launcher_is_killed_its_workers_end_too(digits, tmp_path):
     run = tmp_path / "run"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dragoman", "train", digits, "--run", run, "--workers", "2"]
-        + ["--set", "training.steps=100000", "--set", "evaluation.every_steps=100000"],
-        stdout=subprocess.DEVNULL,
-    )
+    process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
     wait_for_step(run, 3)
     process.kill()
-    process.wait()
+    process.communicate()
     wait_until(lambda: worker_processes(run) == [])
     assert read_json(RunDir(run).status)["state"] == "preempted"
 
@@ -140,9 +117,9 @@ def test_more_workers_than_micro_batches_are_refused_in_one_sentence(digits, tmp
 def test_torchrun_itself_can_start_it(digits, tmp_path):
     assert dragoman("prepare", digits).returncode == 0
     done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         # Without the two dashes torchrun takes --run for a short form of its own --run-path.
-        + ["-m", "--", "dragoman", "train", str(digits), "--run", str(tmp_path / "run")],
+        f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2 -m -- "
+        f"dragoman train {digits} --run {tmp_path / 'run'}".split(),
         env=os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
         capture_output=True,
         text=True,
@@ -150,27 +127,3 @@ def test_torchrun_itself_can_start_it(digits, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert read_json(RunDir(tmp_path / "run").status)["ranks"] == 2
-
-
-def wait_until(condition, seconds=100):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.05)
-
-
-def wait_for_step(run, step):
-    wait_until(lambda: len(losses(run)) >= step)
-
-
-def worker_processes(run):
-    found = subprocess.run(
-        ["pgrep", "-f", f"dragoman train .*--run {run}$"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    agents = subprocess.run(
-        ["pgrep", "-f", "dragoman.cluster.agent"], capture_output=True, text=True, check=False
-    )
-    return [int(pid) for pid in found.stdout.split() if pid not in agents.stdout.split()]

@@ -1,0 +1,76 @@
+"""Killed at any moment, a run goes on as if nothing had happened: bit for bit on CPU."""
+
+import os
+import random
+import signal
+
+import pytest
+from processes import dragoman, losses, start_dragoman, wait_for_step
+from safetensors.numpy import load_file
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def weights(run):
+    return load_file(run / "checkpoints" / "latest" / "model.safetensors")
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all((one[k] == other[k]).all() for k in one)
+
+
+def test_a_run_killed_at_a_random_step_ends_with_the_same_losses_and_weights(digits, tmp_path):
+    longer = ["--set", "training.steps=60", "--set", "evaluation.every_steps=20"]
+    undisturbed = dragoman("train", digits, "--run", tmp_path / "undisturbed", *longer)
+    assert undisturbed.returncode == 0, undisturbed.stderr
+
+    run = tmp_path / "killed"
+    chance = random.Random(os.urandom(8))
+    kills = sorted(chance.sample(range(2, 58), 2))
+    for step in kills:
+        process = start_dragoman("train", digits, "--run", run, *longer)
+        wait_for_step(run, step)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    done = dragoman("train", digits, "--run", run, *longer)
+    assert done.returncode == 0, done.stderr
+
+    assert losses(run) == losses(tmp_path / "undisturbed"), f"killed at {kills}"
+    assert same(weights(run), weights(tmp_path / "undisturbed"))
+
+
+def test_two_workers_stopped_and_started_again_end_with_the_same_losses(digits, tmp_path):
+    whole = dragoman("train", digits, "--run", tmp_path / "whole", "--workers", 2)
+    assert whole.returncode == 0, whole.stderr
+    run = tmp_path / "halves"
+    for steps in (9, 20):
+        half = dragoman(
+            *("train", digits, "--run", run, "--workers", 2, "--set", f"training.steps={steps}")
+        )
+        assert half.returncode == 0, half.stderr
+    assert losses(run) == losses(tmp_path / "whole")
+    assert same(weights(run), weights(tmp_path / "whole"))
+
+
+def test_a_torn_newest_checkpoint_costs_its_steps_and_nothing_more(digits, tmp_path):
+    whole = dragoman("train", digits, "--run", tmp_path / "whole")
+    assert whole.returncode == 0, whole.stderr
+    run = tmp_path / "torn"
+    assert dragoman("train", digits, "--run", run, "--set", "training.steps=15").returncode == 0
+    os.truncate(run / "checkpoints" / "step-00000015" / "optimizer.safetensors", 1000)
+    again = dragoman("train", digits, "--run", run)
+    assert again.returncode == 0, again.stderr
+    assert "step-00000015 is skipped" in again.stderr
+    assert "going on after step 10" in again.stdout
+    assert losses(run) == losses(tmp_path / "whole")
+
+
+def test_a_finished_run_started_again_says_so_and_changes_nothing(digits, tmp_path):
+    run = tmp_path / "run"
+    assert dragoman("train", digits, "--run", run).returncode == 0
+    before = losses(run), weights(run)
+    again = dragoman("train", digits, "--run", run)
+    assert again.returncode == 0
+    assert "is complete: training.steps = 20 are done" in again.stdout
+    assert losses(run) == before[0]
+    assert same(weights(run), before[1])

@@ -1,0 +1,54 @@
+"""A disk that is full or cannot be written: a sentence, and nothing that was there is lost."""
+
+import os
+import subprocess
+
+import pytest
+from processes import dragoman, losses
+
+from dragoman.checkpoints.storage import all_checkpoints, verify
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of two megabytes, which a few checkpoints fill."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    place = tmp_path / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_a_disk_that_fills_up_does_not_stop_training_until_its_end(digits, small_disk):
+    run = small_disk / "run"
+    keep_all = ["--set", "checkpoints.keep_last=100"]
+    done = dragoman("train", digits, "--run", run, "--set", "training.steps=200", *keep_all)
+    assert done.returncode == 1
+    assert "No space left on device while saving a checkpoint" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "training goes on and tries again later" in done.stdout
+    whole = all_checkpoints(run / "checkpoints")
+    assert whole
+    for checkpoint in whole:
+        verify(checkpoint)
+    assert not list((run / "checkpoints").glob(".unfinished*"))
+    assert max(losses(run)) > whole[-1].step
+
+
+def test_a_folder_that_cannot_be_written_is_named(digits):
+    done = dragoman("train", digits, "--run", "/proc/run")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: /proc/run: ")
+    assert "name a folder that can be written" in done.stderr
+
+
+def test_prepared_data_that_does_not_fit_leaves_nothing_behind(digits, small_disk):
+    (small_disk / "fill").write_bytes(bytes(1_950_000))
+    done = dragoman("prepare", digits, "--set", f"data.prepared={small_disk}/prepared")
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert [path.name for path in small_disk.iterdir()] == ["fill"]

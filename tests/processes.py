@@ -1,0 +1,65 @@
+"""Dragoman as a real process, watched from outside."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from dragoman.rundir import RunDir
+from dragoman.telemetry.events import StepDone
+from dragoman.telemetry.reader import read_events
+
+ENDLESS = ["--set", "training.steps=100000", "--set", "evaluation.every_steps=100000"]
+
+
+def start_dragoman(*arguments: object, **more: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dragoman", *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        **more,
+    )
+
+
+def dragoman(
+    *arguments: object, typed: str = "", **more: object
+) -> subprocess.CompletedProcess[str]:
+    process = start_dragoman(*arguments, **more)
+    output, errors = process.communicate(typed)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def losses(run: Path) -> dict[int, float]:
+    """Step -> loss as recorded, the latest attempt last."""
+    events = [recorded.stamped.event for recorded in read_events(RunDir(run), rank=0)]
+    return {event.step: event.loss for event in events if isinstance(event, StepDone)}
+
+
+def wait_until(condition, seconds: float = 100) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)
+
+
+def wait_for_step(run: Path, step: int) -> None:
+    wait_until(lambda: max(losses(run), default=0) >= step)
+
+
+def worker_processes(run: Path) -> list[int]:
+    """Of a run started with several workers: their processes, without launcher and agent."""
+
+    def matching(pattern: str) -> set[str]:
+        found = subprocess.run(
+            ["pgrep", "-f", pattern], capture_output=True, text=True, check=False
+        )
+        return set(found.stdout.split())
+
+    return sorted(
+        int(pid)
+        for pid in matching(f"dragoman train .*--run {run}$") - matching("dragoman.cluster.agent")
+    )
