@@ -22,6 +22,20 @@ def warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr, flush=True)
 
 
+def duration(seconds: float) -> str:
+    """12 s, 3 min 5 s, 2 h 10 min, 1 d 4 h: two units, so that it reads at a glance."""
+    whole = max(0, round(seconds))
+    for size, unit, smaller_size, smaller in (
+        (86_400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= size:
+            rest = whole % size // smaller_size
+            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
+
+
 class Progress:
     """Shows how far a piece of work is, once it has taken longer than a person likes to wait.
 

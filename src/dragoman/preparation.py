@@ -43,10 +43,9 @@ LINES_AT_ONCE = 20_000
 def prepare(config: Config) -> PreparedData:
     """Make the prepared data of a recipe, or find it made already."""
     folder = config.prepared_folder
-    fingerprint = _fingerprint(config)
     if (folder / PASSPORT_NAME).exists():
         prepared = PreparedData.open(folder)
-        if prepared.passport.fingerprint == fingerprint:
+        if _is_current(prepared.passport, config):
             return prepared
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(
@@ -58,7 +57,7 @@ def prepare(config: Config) -> PreparedData:
         folder.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
-            passport = _prepare_into(beside, config, fingerprint)
+            passport = _prepare_into(beside, config)
             write_whole(beside / PASSPORT_NAME, passport.model_dump_json(indent=2))
             beside.chmod(0o755)
             _replace_folder(folder, beside)
@@ -68,11 +67,8 @@ def prepare(config: Config) -> PreparedData:
     return PreparedData(folder, passport)
 
 
-def _prepare_into(folder: Path, config: Config, fingerprint: str) -> Passport:
-    inputs = [
-        InputFile(path=str(path), bytes=path.stat().st_size, sha256=sha256_of(path))
-        for path in input_files(config.data)
-    ]
+def _prepare_into(folder: Path, config: Config) -> Passport:
+    inputs = [_input_file(path) for path in _inputs(config)]
     splits = [split for split in SPLITS if sources_of(config.data, split)]
     counts = {split: _write_text(folder, config, split) for split in splits}
     if not counts["train"]["kept"]:
@@ -89,7 +85,7 @@ def _prepare_into(folder: Path, config: Config, fingerprint: str) -> Passport:
                 f"check the files of data.{split} and data.max_length"
             )
     return Passport(
-        fingerprint=fingerprint,
+        settings_sha256=_settings_sha256(config),
         source_language=config.data.source_language,
         target_language=config.data.target_language,
         vocabulary=tokenizer.size,
@@ -105,25 +101,49 @@ def _prepare_into(folder: Path, config: Config, fingerprint: str) -> Passport:
     )
 
 
-def _fingerprint(config: Config) -> str:
-    """Changes with all that the result depends on; of inputs, size and time, which are quick."""
-    files = input_files(config.data)
-    if config.tokenizer.model:
-        files.append(Path(config.tokenizer.model))
-    seen = []
-    for path in files:
-        try:
-            stat = path.stat()
-        except OSError:
-            raise UserError(f"{path}: no such file; bring it there or set data.folder") from None
-        seen.append((str(path), stat.st_size, stat.st_mtime_ns))
+def _settings_sha256(config: Config) -> str:
     settings = {
-        "data": config.data.model_dump(mode="json", exclude={"prepared"}),
+        "data": config.data.model_dump(mode="json", exclude={"prepared", "folder"}),
         "tokenizer": config.tokenizer.model_dump(mode="json"),
-        "inputs": seen,
         "version": __version__,
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def _is_current(passport: Passport, config: Config) -> bool:
+    """Whether preparing again would give the same. Inputs that are gone cannot speak against it."""
+    before = {Path(file.path).name: file for file in passport.inputs}
+    return passport.settings_sha256 == _settings_sha256(config) and all(
+        _is_same(path, before.get(path.name)) for path in _inputs(config) if path.exists()
+    )
+
+
+def _is_same(path: Path, before: InputFile | None) -> bool:
+    stat = path.stat()
+    if before is None or stat.st_size != before.bytes:
+        return False
+    return stat.st_mtime_ns == before.modified_ns or sha256_of(path) == before.sha256
+
+
+def _inputs(config: Config) -> list[Path]:
+    given = [Path(config.tokenizer.model)] if config.tokenizer.model else []
+    return input_files(config.data) + given
+
+
+def _input_file(path: Path) -> InputFile:
+    try:
+        stat = path.stat()
+        return InputFile(
+            path=str(path),
+            bytes=stat.st_size,
+            modified_ns=stat.st_mtime_ns,
+            sha256=sha256_of(path),
+        )
+    except OSError as error:
+        raise UserError(
+            f"{path}: no such file, or it cannot be read ({error.strerror}); bring it there or "
+            "set data.folder"
+        ) from None
 
 
 def _text_file(folder: Path, config: Config, split: Split, side: str) -> Path:

@@ -1,7 +1,6 @@
 """Saving, verifying, finding and pruning checkpoint folders."""
 
 import os
-import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,13 +11,20 @@ import safetensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from dragoman.checkpoints.names import (
+    MANIFEST,
+    MODEL,
+    OPTIMIZER,
+    STATE,
+    TOKENIZER,
+    folder_of,
+    step_of,
+)
 from dragoman.console import warn
 from dragoman.errors import CorruptFileError, RunError, UserError, storage_errors
 from dragoman.rundir import read_json, sha256_of, sync_folder, write_json, write_whole
 
 FORMAT = 1
-MANIFEST = "manifest.json"
-_FOLDER = re.compile(r"step-(\d{8,})")
 
 Tensors = Mapping[str, Tensor]
 
@@ -29,29 +35,27 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
-        return step_of(self.folder)
+        step = step_of(self.folder.name)
+        if step is None:
+            raise UserError(
+                f"{self.folder}: is not a checkpoint; its name should be like {folder_of(1000)}"
+            )
+        return step
 
     def model(self) -> dict[str, Tensor]:
-        return _load_tensors(self.folder / "model.safetensors")
+        return _load_tensors(self.folder / MODEL)
 
     def optimizer(self) -> dict[str, Tensor]:
-        return _load_tensors(self.folder / "optimizer.safetensors")
+        return _load_tensors(self.folder / OPTIMIZER)
 
     def state(self) -> dict[str, Any]:
-        return read_json(self.folder / "state.json")
+        return read_json(self.folder / STATE)
 
     def tokenizer_model(self) -> bytes:
-        return (self.folder / "tokenizer.model").read_bytes()
+        return (self.folder / TOKENIZER).read_bytes()
 
     def sizes(self) -> dict[str, int]:
         return {path.name: path.stat().st_size for path in sorted(self.folder.iterdir())}
-
-
-def step_of(folder: Path) -> int:
-    name = _FOLDER.fullmatch(folder.name)
-    if not name:
-        raise UserError(f"{folder}: is not a checkpoint; its name should be like step-00001000")
-    return int(name[1])
 
 
 def save_checkpoint(
@@ -63,17 +67,17 @@ def save_checkpoint(
     tokenizer_model: bytes,
 ) -> Checkpoint:
     """Write beside, make it last, then rename: a crash at any moment leaves the older ones."""
-    folder = root / f"step-{step:08d}"
+    folder = root / folder_of(step)
     beside = root / f".unfinished-{folder.name}-{os.getpid()}"
     with storage_errors(folder, "saving a checkpoint"):
         root.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(beside, ignore_errors=True)
         try:
             beside.mkdir()
-            _save_tensors(beside / "model.safetensors", model)
-            _save_tensors(beside / "optimizer.safetensors", optimizer)
-            write_json(beside / "state.json", {"format": FORMAT, "step": step, **state})
-            write_whole(beside / "tokenizer.model", tokenizer_model)
+            _save_tensors(beside / MODEL, model)
+            _save_tensors(beside / OPTIMIZER, optimizer)
+            write_json(beside / STATE, {"format": FORMAT, "step": step, **state})
+            write_whole(beside / TOKENIZER, tokenizer_model)
             write_json(beside / MANIFEST, {"files": _fingerprints(beside)})
             sync_folder(beside)
             if folder.exists():  # of an earlier attempt, and not whole, or it would have been used
@@ -110,8 +114,8 @@ def all_checkpoints(root: Path) -> list[Checkpoint]:
     """Every folder that is named like a checkpoint, oldest first, whole or not."""
     if not root.is_dir():
         return []
-    folders = [path for path in root.iterdir() if _FOLDER.fullmatch(path.name) and path.is_dir()]
-    return [Checkpoint(folder) for folder in sorted(folders, key=step_of)]
+    found = [Checkpoint(path) for path in root.iterdir() if step_of(path.name) and path.is_dir()]
+    return sorted(found, key=lambda checkpoint: checkpoint.step)
 
 
 def newest_whole(root: Path) -> Checkpoint | None:
@@ -143,7 +147,7 @@ def find_checkpoint(root: Path, which: str) -> Checkpoint:
         else:
             raise UserError(f"{root}: holds no checkpoint yet; train the run first")
     elif which.isdecimal():
-        checkpoint = Checkpoint(root / f"step-{int(which):08d}")
+        checkpoint = Checkpoint(root / folder_of(int(which)))
         if not checkpoint.folder.is_dir():
             steps = ", ".join(str(c.step) for c in all_checkpoints(root)) or "none"
             raise UserError(f"{root}: has no checkpoint of step {which}; there are: {steps}")

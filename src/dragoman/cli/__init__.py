@@ -12,7 +12,7 @@ from dragoman.cli.prepare import prepare
 from dragoman.cli.report import report
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, SaidElsewhere
 
 app = typer.Typer(
     help="Dragoman trains translation models across machines and guides you through the run.",
@@ -31,7 +31,8 @@ def main() -> None:
     try:
         app()
     except DragomanError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
+        if not isinstance(error, SaidElsewhere):
+            print(f"error: {error}", file=sys.stderr, flush=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

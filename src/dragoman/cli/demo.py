@@ -1,3 +1,4 @@
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -42,4 +43,14 @@ def demo(
         say(f"    {sample['source']}\n      -> {sample['translation']}{mark}")
     say("\nThe report:")
     report(run)
-    say(f'\nNow try: dragoman translate {run} "The old baker is sleeping."')
+    say(f'\nNow try: {_program()} translate {run} "The old baker is sleeping."')
+
+
+def _program() -> str:
+    """How to type this program's name here: it may be in an environment that is not active."""
+    installed = Path(sys.executable).with_name("dragoman")
+    found = shutil.which("dragoman")
+    if not installed.exists() or (found and Path(found).samefile(installed)):
+        return "dragoman"
+    here = Path.cwd()
+    return str(installed.relative_to(here) if installed.is_relative_to(here) else installed)

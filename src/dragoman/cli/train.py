@@ -26,25 +26,24 @@ def train(
     from dragoman.distributed.launchers import place
     from dragoman.preparation import prepare
     from dragoman.rundir import read_json
+    from dragoman.telemetry.status import mark_preparing
     from dragoman.training.claim import claim_run, run_folder
 
     config = load_config(recipe, overrides or ())
     directory = run_folder(config, run)
-    if place().started_by_launcher or workers == 1:
-        if not place().started_by_launcher:
-            claim_run(directory, config)
-            prepare(config)
+    is_rank = place().started_by_launcher
+    if not is_rank:
+        claim_run(directory, config)
+        mark_preparing(directory)
+        prepare(config)
+    if is_rank or workers == 1:
         from dragoman.training.loop import train as train_run
 
-        ending = train_run(config, directory)
-        if ending.state == "preempted" and not place().started_by_launcher:
-            sys.exit(PREEMPTED)
-        return
-
-    claim_run(directory, config)
-    prepare(config)
-    arguments = ["train", str(directory.config), "--run", str(directory.root)]
-    if code := launch_local(arguments, workers):
-        sys.exit(code)
-    if read_json(directory.status).get("state") == "preempted":
+        train_run(config, directory)
+    else:
+        arguments = ["train", str(directory.config), "--run", str(directory.root)]
+        if code := launch_local(arguments, workers):
+            sys.exit(code)
+    # A rank leaves the verdict to whoever started all of them.
+    if not is_rank and read_json(directory.status).get("state") == "preempted":
         sys.exit(PREEMPTED)

@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,7 +11,10 @@ import torch
 import torch.distributed as dist
 
 from dragoman.distributed.launchers import place
-from dragoman.errors import UserError
+from dragoman.errors import DragomanError, LostPeerError, SaidElsewhere, UserError
+
+# torch has no exception of its own for this on gloo.
+_SIGNS_OF_A_LOST_PEER = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,25 @@ class Group:
         dist.broadcast(buffer, src=0)
         return json.loads(buffer.numpy().tobytes())
 
+    def led(self, action: Callable[[], Any]) -> Any:
+        """What `action` returns on rank 0, of JSON values; where it fails there, all ranks fail.
+
+        Collective: every rank must call.
+        """
+        failure: DragomanError | None = None
+        result = None
+        if self.leads:
+            try:
+                result = action()
+            except DragomanError as error:
+                failure = error
+        result, exit_code = self.broadcast([result, failure.exit_code if failure else 0])
+        if failure:
+            raise failure
+        if exit_code:
+            raise SaidElsewhere(exit_code)
+        return result
+
     def gather(self, message: Any) -> list[Any]:
         """Every rank's message, of JSON values, on every rank. Collective: every rank must call."""
         if self.ranks == 1:
@@ -82,8 +104,16 @@ def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
     # agreeing on something never waits for the GPU's queue.
     backend = "cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo"
     dist.init_process_group(backend)
+    group = Group(dist.get_rank(), dist.get_world_size(), local_rank, chosen)
     try:
-        yield Group(dist.get_rank(), dist.get_world_size(), local_rank, chosen)
+        yield group
+    except RuntimeError as error:
+        if not any(sign in str(error) for sign in _SIGNS_OF_A_LOST_PEER):
+            raise
+        raise LostPeerError(
+            f"rank {group.rank} on {group.host} has lost the connection to another rank; what "
+            "that one says tells why, and the same command goes on from the newest checkpoint"
+        ) from error
     finally:
         dist.destroy_process_group()
 

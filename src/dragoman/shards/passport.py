@@ -25,6 +25,7 @@ class _Record(BaseModel):
 class InputFile(_Record):
     path: str
     bytes: int
+    modified_ns: int
     sha256: str
 
 
@@ -48,8 +49,8 @@ class SplitRecord(_Record):
 
 
 class Passport(_Record):
-    fingerprint: str
-    """Of the settings and inputs; the same fingerprint means that nothing has to be redone."""
+    settings_sha256: str
+    """Of the settings that the result depends on, the version of the project included."""
     source_language: str
     target_language: str
     vocabulary: int

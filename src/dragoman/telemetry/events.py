@@ -89,6 +89,7 @@ _KINDS: dict[str, type[Any]] = {
     "trouble": Trouble,
     "attempt-ended": AttemptEnded,
 }
+_FIELDS = {kind: [field.name for field in dataclasses.fields(kind)] for kind in _KINDS.values()}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -103,7 +104,7 @@ class Stamped(NamedTuple):
 def to_line(stamped: Stamped) -> str:
     head = {"kind": _NAMES[type(stamped.event)]}
     times = {"wall_at": stamped.wall_at, "monotonic_at": stamped.monotonic_at}
-    fields = {f.name: getattr(stamped.event, f.name) for f in dataclasses.fields(stamped.event)}
+    fields = {name: getattr(stamped.event, name) for name in _FIELDS[type(stamped.event)]}
     return json.dumps(head | times | fields, ensure_ascii=False) + "\n"
 
 
@@ -112,7 +113,7 @@ def from_line(line: str) -> Stamped | None:
     try:
         content = json.loads(line)
         kind = _KINDS[content["kind"]]
-        known = {f.name: content[f.name] for f in dataclasses.fields(kind) if f.name in content}
+        known = {name: content[name] for name in _FIELDS[kind] if name in content}
         return Stamped(content["wall_at"], content["monotonic_at"], kind(**known))
     except (ValueError, KeyError, TypeError):
         return None

@@ -3,10 +3,16 @@
 import time
 from typing import Any
 
-from dragoman.rundir import RunDir, write_json
+from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Evaluated, Stamped, StepDone
 
 HEARTBEAT_EVERY_S = 2.0
+
+
+def mark_preparing(run: RunDir) -> None:
+    """Between the start of a command and its first step."""
+    before = read_json(run.status) if run.status.exists() else {}
+    write_json(run.status, before | {"state": "preparing", "heartbeat_at": time.time()})
 
 
 class StatusFile:

@@ -4,9 +4,10 @@ import dataclasses
 import time
 from typing import Literal, NamedTuple
 
-from dragoman.batches.loader import Loader, StepBatches
+from dragoman.batches.loader import Loader
 from dragoman.checkpoints.storage import all_checkpoints, point_to, prune, save_checkpoint
 from dragoman.config import Config
+from dragoman.console import duration
 from dragoman.decoding.translator import translate
 from dragoman.distributed.group import join
 from dragoman.errors import StorageError
@@ -20,7 +21,6 @@ from dragoman.telemetry.events import (
     Trouble,
 )
 from dragoman.training.interruption import Interruption, interruptions
-from dragoman.training.narration import duration
 from dragoman.training.start import Training, start
 from dragoman.training.state import RunState
 from dragoman.training.tensors import optimizer_tensors
@@ -39,64 +39,60 @@ def train(config: Config, run: RunDir) -> Ending:
         join(config.training.device) as group,
         start(config, run, group) as training,
     ):
-        try:
-            ending = run_steps(training, interruption)
-        except BaseException as error:
-            reason = f"{type(error).__name__}: {error}"
-            training.events.emit(AttemptEnded(training.state.step, "failed", reason))
-            raise
-        training.events.emit(AttemptEnded(ending.step, ending.state, ending.reason))
-        return ending
+        return run_steps(training, interruption)
 
 
 def run_steps(training: Training, interruption: Interruption) -> Ending:
-    config, group, narrator = training.config, training.group, training.narrator
+    config, narrator = training.config, training.narrator
     state = training.state
     ending = planned_ending(training, state)
     narrator.say(_first_words(training, ending))
-    with Loader(
-        training.train_shards, training.plan, training.tokenizer, group, state.step + 1
-    ) as loader:
-        while ending is None:
-            begun = time.perf_counter()
-            work = loader.next()
-            waited_s = time.perf_counter() - begun
-            state, done, interrupted = take_step(
-                training, state, work, begun, waited_s, interruption
-            )
-            training.events.emit(done)
-            narrator.step(done)
+    try:
+        with Loader(
+            training.train_shards,
+            training.plan,
+            training.tokenizer,
+            training.group,
+            state.step + 1,
+        ) as loader:
+            while ending is None:
+                state, done, interrupted = take_step(training, state, loader, interruption)
+                training.events.emit(done)
+                narrator.step(done)
 
-            if interrupted:
-                ending = Ending("preempted", "asked to stop by a signal", state.step)
-            else:
-                ending = planned_ending(training, state)
-            is_last = ending is not None
-            evaluation_due = not interrupted and (
-                is_last or state.step % config.evaluation.every_steps == 0
-            )
-            if evaluation_due:
-                state = evaluate(training, state)
-                ending = ending or planned_ending(training, state)
-            if evaluation_due or is_last or state.step % config.checkpoints.every_steps == 0:
-                save(training, state, must_succeed=ending is not None)
+                if interrupted:
+                    ending = Ending("preempted", "asked to stop by a signal", state.step)
+                else:
+                    ending = planned_ending(training, state)
+                is_last = ending is not None
+                evaluation_due = not interrupted and (
+                    is_last or state.step % config.evaluation.every_steps == 0
+                )
+                if evaluation_due:
+                    state = evaluate(training, state)
+                    ending = ending or planned_ending(training, state)
+                if evaluation_due or is_last or state.step % config.checkpoints.every_steps == 0:
+                    save(training, state, must_succeed=ending is not None)
+    except BaseException as error:
+        reason = f"{type(error).__name__}: {error}"
+        training.events.emit(AttemptEnded(state.step, "failed", reason))
+        raise
+    training.events.emit(AttemptEnded(ending.step, ending.state, ending.reason))
     narrator.say(f"{ending.state} at step {ending.step:,}: {ending.reason}")
     return ending
 
 
 def take_step(
-    training: Training,
-    state: RunState,
-    work: StepBatches,
-    begun: float,
-    waited_s: float,
-    interruption: Interruption,
+    training: Training, state: RunState, loader: Loader, interruption: Interruption
 ) -> tuple[RunState, StepDone, bool]:
     """One update, what to record of it, and whether any rank was asked to stop.
 
     Collective: every rank must call.
     """
     group = training.group
+    begun = time.perf_counter()
+    work = loader.next()
+    waited_s = time.perf_counter() - begun
     rate = training.rate(work.step)
     result = training.updater.step(work, rate)
     seconds = time.perf_counter() - begun
@@ -166,15 +162,10 @@ def evaluate(training: Training, state: RunState) -> RunState:
     )
     translations = [shares[n % group.ranks][n // group.ranks] for n in range(len(sources))]
     # Rank 0 scores and keeps the time; all act on what it says.
-    scores, seconds = group.broadcast(
-        [
-            score(translations, references, config.data.target_language),
-            time.perf_counter() - begun,
-        ]
-        if group.leads
-        else None
+    bleu, chrf, bleu_signature, chrf_signature = group.led(
+        lambda: score(translations, references, config.data.target_language)
     )
-    bleu, chrf, bleu_signature, chrf_signature = scores
+    seconds = group.led(lambda: time.perf_counter() - begun)
     value = bleu if config.evaluation.best_by == "bleu" else -validation_loss
     state = state.after_evaluation(value, seconds, config.checkpoints.keep_best)
     evaluated = Evaluated(

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from dragoman.console import StatusLine, say
+from dragoman.console import StatusLine, duration, say
 from dragoman.telemetry.events import Evaluated, StepDone
 
 RECENT_STEPS = 100
@@ -59,17 +59,3 @@ class Narrator:
             f"step {done.step:,}{of_last}  epoch {done.epoch:.2f}  loss {done.loss:.3f}  "
             f"rate {done.learning_rate:.2e}  {tokens / seconds:,.0f} tokens/s{left}"
         )
-
-
-def duration(seconds: float) -> str:
-    """12 s, 3 min 5 s, 2 h 10 min, 1 d 4 h: two units, so that it reads at a glance."""
-    whole = max(0, round(seconds))
-    for size, unit, smaller_size, smaller in (
-        (86_400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
-        if whole >= size:
-            rest = whole % size // smaller_size
-            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
-    return f"{whole} s"

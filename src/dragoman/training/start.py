@@ -65,14 +65,12 @@ class Training:
 def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
     """Collective: every rank must call."""
     with ExitStack() as at_end:
-        if group.leads:
-            at_end.enter_context(locked(run))
-            claim_run(run, config)
+        group.led(lambda: claim_run(run, config))
+        group.led(lambda: at_end.enter_context(locked(run)))
         prepared = PreparedData.open(config.prepared_folder)
         if group.local_rank == 0:
             prepared.verify()
-        if group.leads:
-            check_data(run, prepared.passport)
+        group.led(lambda: check_data(run, prepared.passport))
         tokenizer = prepared.tokenizer()
         train_shards = prepared.shards("train")
         plan = BatchPlan(
@@ -86,13 +84,12 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
         torch.manual_seed(config.training.seed)
         model = Transformer(config.model, tokenizer.size).to(group.device)
         objective = Objective(model, config.training.label_smoothing)
-        # Rank 0 says where to begin, so that no rank goes on from another checkpoint.
-        found = newest_whole(run.checkpoints) if group.leads else None
-        folder = group.broadcast(str(found.folder) if found else None)
         updater = Updater(synchronized(objective, group), config, group)
+        # Rank 0 says where to begin, so that no rank goes on from another checkpoint.
+        folder = group.led(lambda: newest_folder(run))
         state = restore(Checkpoint(Path(folder)), model, updater) if folder else RunState()
 
-        attempt = group.broadcast(attempts_so_far(run) + 1)
+        attempt = group.led(lambda: attempts_so_far(run) + 1)
         events = at_end.enter_context(open_events(config, run, group, attempt))
         events.emit(
             AttemptStarted(
@@ -100,8 +97,7 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
             )
         )
         members = group.gather({"host": group.host, "device": str(group.device)})
-        if group.leads:
-            record_attempt(run, prepared, attempt, members)
+        group.led(lambda: record_attempt(run, prepared, attempt, members))
         last_step = last_planned_step(config, plan)
         narrator = Narrator(last_step, config.telemetry.log_every_s, silent=not group.leads)
         at_end.callback(narrator.end)
@@ -125,6 +121,11 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
             last_step=last_step,
             state=state,
         )
+
+
+def newest_folder(run: RunDir) -> str | None:
+    newest = newest_whole(run.checkpoints)
+    return str(newest.folder) if newest else None
 
 
 def restore(checkpoint: Checkpoint, model: Transformer, updater: Updater) -> RunState:

@@ -169,10 +169,12 @@ def test_no_text_of_a_run_becomes_markup_in_the_page(empty_run, tmp_path):
 
 
 def test_plotly_shows_tags_in_names_instead_of_obeying_them():
-    chart = Chart("t", "v", ".1f", [Line(ATTACK, [1], [1.0])])
+    chart = Chart("t", ATTACK, ".1f", [Line(ATTACK, [1], [1.0])])
 
-    (trace,) = json.loads(figure_json(chart))["data"]
+    figure = figure_json(chart)
+    (trace,) = json.loads(figure)["data"]
     assert "<" not in trace["name"]
+    assert "<" not in figure
 
 
 def test_a_table_cell_stays_one_cell_in_markdown(empty_run):

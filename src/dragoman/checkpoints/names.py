@@ -1,0 +1,29 @@
+"""What the folders and files of a checkpoint are called and hold. Without torch."""
+
+import re
+
+MODEL = "model.safetensors"
+OPTIMIZER = "optimizer.safetensors"
+STATE = "state.json"
+TOKENIZER = "tokenizer.model"
+MANIFEST = "manifest.json"
+
+CONTENTS = {
+    MODEL: "the weights: all that is needed to translate, with the tokenizer",
+    OPTIMIZER: "Adam's mean and square for each weight: needed to go on training",
+    STATE: "how far the run is, the model's shape and languages",
+    TOKENIZER: "SentencePiece: text to pieces and back",
+    MANIFEST: "size and SHA-256 of each of these files",
+}
+
+_FOLDER = re.compile(r"step-(\d{8,})")
+
+
+def folder_of(step: int) -> str:
+    return f"step-{step:08d}"
+
+
+def step_of(folder: str) -> int | None:
+    """The step of a checkpoint's folder; None: it is called like something else."""
+    name = _FOLDER.fullmatch(folder)
+    return int(name[1]) if name else None

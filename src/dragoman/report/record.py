@@ -1,0 +1,140 @@
+"""Reads the files of a run into one value. A damaged file is named in it and stops nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dragoman.checkpoints.names import step_of
+from dragoman.config import Config, load_config
+from dragoman.errors import CorruptFileError, UserError
+from dragoman.rundir import RunDir, read_json
+from dragoman.shards.passport import Passport
+from dragoman.telemetry.reader import Recorded, read_events
+
+Content = TypeVar("Content")
+
+
+class ScoredSplit(BaseModel):
+    """evaluation-<split>.json, which `dragoman evaluate` writes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    split: str
+    steps: list[int]
+    """Of the checkpoints whose weights were averaged; one step: of that checkpoint alone."""
+    sentences: int
+    beam: int
+    bleu: float
+    chrf: float
+    bleu_signature: str
+    chrf_signature: str
+    samples: list[dict[str, str]] = []
+
+
+class Member(BaseModel):
+    """Who took part in an attempt; the place in the list is the rank."""
+
+    model_config = ConfigDict(frozen=True)
+
+    host: str
+    device: str
+
+
+@dataclass(frozen=True)
+class CheckpointFolder:
+    name: str
+    step: int
+    file_bytes: dict[str, int]
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    root: str
+    config: Config
+    passport: Passport | None
+    members: dict[int, list[Member]]
+    """Attempt -> who took part in it."""
+    heartbeat_at: float | None
+    events: list[Recorded]
+    scored: list[ScoredSplit]
+    checkpoints: list[CheckpointFolder]
+    """Oldest first."""
+    best_checkpoint: str
+    """Name of the folder that the link `best` points to; empty: none."""
+    unreadable: list[str]
+    """One sentence for each damaged file."""
+    read_at: float
+
+
+def read_run(run: RunDir, read_at: float) -> RunRecord:
+    if not run.config.is_file():
+        raise UserError(
+            f"{run.root}: is not a run directory, it holds no config.toml; "
+            "the folder runs holds what was trained here"
+        )
+    unreadable: list[str] = []
+
+    def readable(path: Path, understand: Callable[[dict[str, Any]], Content]) -> Content | None:
+        if not path.exists():
+            return None
+        try:
+            return understand(read_json(path))
+        except CorruptFileError as error:
+            unreadable.append(str(error))
+        except (ValidationError, KeyError, TypeError, ValueError):
+            unreadable.append(f"{path}: is not what this version writes, so it was left out")
+        return None
+
+    scored = (readable(path, ScoredSplit.model_validate) for path in _scored_files(run))
+    return RunRecord(
+        root=str(run.root),
+        config=load_config(run.config),
+        passport=readable(run.manifest, lambda content: Passport.model_validate(content["data"])),
+        members=readable(run.manifest, _members) or {},
+        heartbeat_at=readable(run.status, lambda content: float(content["heartbeat_at"])),
+        events=read_events(run),
+        scored=[split for split in scored if split],
+        checkpoints=_checkpoints(run.checkpoints),
+        best_checkpoint=_link_target(run.checkpoints / "best"),
+        unreadable=list(dict.fromkeys(unreadable)),
+        read_at=read_at,
+    )
+
+
+def _scored_files(run: RunDir) -> list[Path]:
+    """Test comes first: it is the score that counts."""
+    found = run.root.glob(run.evaluation("*").name)
+    return sorted(found, key=lambda path: (path != run.evaluation("test"), path.name))
+
+
+def _members(manifest: dict[str, Any]) -> dict[int, list[Member]]:
+    return {
+        int(attempt["attempt"]): [Member.model_validate(member) for member in attempt["members"]]
+        for attempt in manifest["attempts"]
+    }
+
+
+def _checkpoints(root: Path) -> list[CheckpointFolder]:
+    folders = [
+        CheckpointFolder(path.name, step, _file_bytes(path))
+        for path in root.glob("*")
+        if (step := step_of(path.name)) is not None
+    ]
+    return sorted(
+        (folder for folder in folders if folder.file_bytes), key=lambda folder: folder.step
+    )
+
+
+def _file_bytes(folder: Path) -> dict[str, int]:
+    """Name -> size. Empty for a folder that a running training removes at this moment."""
+    try:
+        return {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    except OSError:
+        return {}
+
+
+def _link_target(link: Path) -> str:
+    return link.resolve().name if link.is_symlink() else ""

@@ -1,0 +1,109 @@
+"""The import table of docs/design.md: a stage imports what is upstream of it, and the base."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "dragoman"
+
+BASE = {"", "errors", "config", "rundir", "console", "telemetry"}
+# Upstream first. A stage may import itself, the base and any stage before it.
+FLOW = [
+    "corpus",
+    "tokenizer",
+    "shards",
+    "preparation",
+    "distributed",
+    "batches",
+    "model",
+    "sync",
+    "checkpoints",
+    "decoding",
+    "evaluation",
+    "training",
+    "cluster",
+    "diagnosis",
+    "report",
+    "watch",
+    "serving",
+    "recipes",
+    "cli",
+    "__main__",
+]
+# What a stage does not need, though it stands before it.
+FORBIDDEN = {
+    "training": {"preparation", "corpus"},
+    "report": {"preparation", "corpus", "cluster", "decoding", "evaluation"},
+}
+TORCH_FREE = [
+    "dragoman.cli",
+    "dragoman.corpus.sources",
+    "dragoman.tokenizer",
+    "dragoman.shards.passport",
+    "dragoman.preparation",
+    "dragoman.batches.plan",
+    "dragoman.checkpoints.names",
+    "dragoman.training.schedule",
+    "dragoman.model.size",
+    "dragoman.distributed.launchers",
+    "dragoman.training.claim",
+    "dragoman.training.forecast",
+    "dragoman.cluster.launch",
+    "dragoman.telemetry.reader",
+    "dragoman.report.write",
+]
+
+
+def stage_of(module: str) -> str:
+    return module.removeprefix("dragoman").removeprefix(".").split(".")[0]
+
+
+def imports_of(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "dragoman":
+            found |= {
+                f"dragoman.{alias.name}" if (PACKAGE / alias.name).exists() else "dragoman"
+                for alias in node.names
+            }
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return {name for name in found if name.split(".")[0] == "dragoman"}
+
+
+def modules() -> list[tuple[str, Path]]:
+    return [
+        (path.relative_to(PACKAGE).parts[0].removesuffix(".py"), path)
+        for path in sorted(PACKAGE.rglob("*.py"))
+    ]
+
+
+def test_every_module_has_its_room_in_the_table():
+    stages = {stage for stage, _ in modules()} - {"__init__"}
+    assert stages - BASE - set(FLOW) == set()
+
+
+@pytest.mark.parametrize(
+    ("stage", "path"), modules(), ids=lambda value: getattr(value, "name", value)
+)
+def test_imports_run_against_the_data_flow(stage, path):
+    if stage == "__init__":
+        allowed = {""}
+    elif stage in BASE:
+        allowed = BASE
+    else:
+        upstream = set(FLOW[: FLOW.index(stage) + 1])
+        allowed = (BASE | upstream) - FORBIDDEN.get(stage, set())
+    used = {stage_of(name) for name in imports_of(path)}
+    assert used - allowed == set()
+
+
+@pytest.mark.parametrize("module", TORCH_FREE)
+def test_what_needs_no_torch_imports_none(module):
+    program = f"import sys; sys.modules['torch'] = None; import {module}"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,36 @@
+"""Train from text to translations, and ask for quality."""
+
+import pytest
+from processes import dragoman
+
+from dragoman.rundir import RunDir, read_json
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def test_a_small_model_learns_to_reverse_digits(digits, tmp_path):
+    run = tmp_path / "run"
+    settings = {
+        "training.steps": 400,
+        "training.tokens_per_update": 800,
+        "training.micro_batch_tokens": 1000,
+        "model.width": 64,
+        "model.filter": 128,
+        "model.dropout": 0.0,
+        "schedule.kind": "linear",
+        "schedule.peak": 0.008,
+        "evaluation.every_steps": 400,
+        "checkpoints.keep_last": 4,
+        "checkpoints.every_steps": 50,
+    }
+    overrides = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    trained = dragoman("train", digits, "--run", run, *overrides)
+    assert trained.returncode == 0, trained.stderr
+    for more in ([], ["--average", 2], ["--beam", 1]):
+        done = dragoman("evaluate", run, *more)
+        assert done.returncode == 0, done.stderr
+        scores = read_json(RunDir(run).evaluation("test"))
+        assert scores["bleu"] > 90, more
+        assert "tok:13a" in scores["bleu_signature"]
+    translated = dragoman("translate", run, "one two three", "nine eight seven six")
+    assert translated.stdout == "drei zwei eins\nsechs sieben acht neun\n"

@@ -1,0 +1,118 @@
+"""What a person may get wrong: one sentence that names it, the right exit code, no traceback."""
+
+import os
+import subprocess
+
+import pytest
+from processes import dragoman
+
+from dragoman.rundir import RunDir
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def sentence(done, code):
+    assert done.returncode == code, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr + done.stdout
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, done.stderr
+    return errors[0]
+
+
+def spoil(path, content):
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "said"),
+    [
+        (lambda d: (d / "train.en").unlink(), "train.en: no such file"),
+        (lambda d: spoil(d / "train.en", b""), "train.en ends after line 0"),
+        (lambda d: spoil(d / "valid.de", b"eins\n"), "valid.de ends after line 1"),
+        (lambda d: spoil(d / "train.de", b"\xff\n"), "train.de, line 1: not UTF-8"),
+    ],
+    ids=["missing", "empty", "misaligned", "not UTF-8"],
+)
+def test_text_that_cannot_be_used(digits, tmp_path, spoiled, said):
+    spoiled(digits.parent)
+    assert said in sentence(dragoman("train", digits, "--run", tmp_path / "run"), 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--set", "training.stepz=3"], "did you mean training.steps?"),
+        (["--set", "training.steps=many"], "training.steps = 'many' should be"),
+        (["--set", "tokenizer.vocabulary=100000"], "set it to at most"),
+        (["--set", "training.micro_batch_tokens=4"], "raise that, or lower data.max_length"),
+    ],
+)
+def test_settings_that_cannot_be_used(digits, tmp_path, arguments, said):
+    assert said in sentence(dragoman("train", digits, "--run", tmp_path / "run", *arguments), 2)
+
+
+def test_zero_workers(digits, tmp_path):
+    done = dragoman("train", digits, "--run", tmp_path / "run", "--workers", 0)
+    assert done.returncode == 2
+    assert "--workers" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_directory_of_another_config(digits, tmp_path):
+    run = tmp_path / "run"
+    assert dragoman("train", digits, "--run", run, "--set", "training.steps=2").returncode == 0
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    said = sentence(dragoman("train", digits, "--run", run, "--set", "training.seed=2"), 2)
+    assert "training.seed = 1, and now it is 2" in said
+    assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+
+def test_corrupt_shards_and_checkpoints(digits, tmp_path):
+    run = tmp_path / "run"
+    two_steps = ["train", digits, "--run", run, "--set", "training.steps=2"]
+    assert dragoman(*two_steps).returncode == 0
+    model = run / "checkpoints" / "step-00000002" / "model.safetensors"
+    os.truncate(model, 100)
+    said = sentence(dragoman("translate", run, "one two"), 1)
+    assert "step-00000002/model.safetensors: has 100 bytes" in said
+    assert "none of its 1 checkpoints is whole" in sentence(dragoman(*two_steps), 1)
+
+    shard = tmp_path / "prepared" / "train-00000.tokens.npy"
+    content = bytearray(shard.read_bytes())
+    content[-1] ^= 1
+    shard.write_bytes(content)
+    said = sentence(dragoman("train", digits, "--run", tmp_path / "other"), 1)
+    assert "train-00000.tokens.npy: sha256" in said
+
+
+def test_translating_with_what_is_no_run(tmp_path):
+    assert "no such run" in sentence(dragoman("translate", tmp_path / "none", "one"), 2)
+    (tmp_path / "empty").mkdir()
+    assert "holds no checkpoint yet" in sentence(dragoman("translate", tmp_path / "empty", "x"), 2)
+
+
+def test_text_in_text_out_in_every_way(digits, tmp_path):
+    run = tmp_path / "run"
+    trained = dragoman("train", digits, "--run", run, "--set", "training.steps=2")
+    assert trained.returncode == 0, trained.stderr
+    text = tmp_path / "in.txt"
+    text.write_text("one two\n\nthree\n")
+    by_argument = dragoman("translate", run, "one two", "", "three")
+    by_input = dragoman("translate", run, typed="one two\n\nthree\n")
+    by_file = dragoman("translate", run, "--input", text, "--output", tmp_path / "out.txt")
+    assert by_argument.returncode == by_input.returncode == by_file.returncode == 0
+    assert by_argument.stdout == by_input.stdout == (tmp_path / "out.txt").read_text()
+    assert len(by_input.stdout.split("\n")) == 4
+    assert by_input.stdout.split("\n")[1] == ""
+
+    averaged = dragoman("translate", run, "--average", 2, "one")
+    assert "holds 1 checkpoints, and 2 are to be averaged" in sentence(averaged, 2)
+    broken = subprocess.run(
+        ["bash", "-c", f"printf 'one\\xff\\n' | {' '.join(by_input.args[:3])} translate {run}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "standard input, line 1: not UTF-8" in sentence(broken, 2)
+    assert RunDir(run).status.exists()
