@@ -52,6 +52,7 @@ def evaluate(
             ][:20],
         },
     )
-    say(f"{split}, {len(sources):,} sentences, beam {settings.beam}, step {trained.steps}:")
+    steps = " + ".join(f"{step:,}" for step in trained.steps)
+    say(f"{split}, {len(sources):,} sentences, beam {settings.beam}, weights of step {steps}:")
     say(f"  BLEU {scores.bleu:.1f}  {scores.bleu_signature}")
     say(f"  chrF {scores.chrf:.1f}  {scores.chrf_signature}")
