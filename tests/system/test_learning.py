@@ -1,6 +1,7 @@
 """Train from text to translations, and ask for quality."""
 
 import pytest
+from digits_language import write_digits
 from processes import dragoman
 
 from dragoman.rundir import RunDir, read_json
@@ -10,16 +11,19 @@ pytestmark = pytest.mark.timeout(400)
 
 def test_a_small_model_learns_to_reverse_digits(digits, tmp_path):
     run = tmp_path / "run"
+    write_digits(digits.parent, "train", 4000, seed=1)
     settings = {
-        "training.steps": 400,
+        "tokenizer.vocabulary": 100,  # whole words
+        "training.steps": 500,
         "training.tokens_per_update": 800,
         "training.micro_batch_tokens": 1000,
         "model.width": 64,
+        "model.heads": 4,
         "model.filter": 128,
         "model.dropout": 0.0,
         "schedule.kind": "linear",
-        "schedule.peak": 0.008,
-        "evaluation.every_steps": 400,
+        "schedule.peak": 0.005,
+        "evaluation.every_steps": 500,
         "checkpoints.keep_last": 4,
         "checkpoints.every_steps": 50,
     }
