@@ -112,15 +112,15 @@ def _settings_sha256(config: Config) -> str:
 
 def _is_current(passport: Passport, config: Config) -> bool:
     """Whether preparing again would give the same. Inputs that are gone cannot speak against it."""
-    before = {Path(file.path).name: file for file in passport.inputs}
-    return passport.settings_sha256 == _settings_sha256(config) and all(
-        _is_same(path, before.get(path.name)) for path in _inputs(config) if path.exists()
-    )
+    if passport.settings_sha256 != _settings_sha256(config):
+        return False
+    now_and_before = zip(_inputs(config), passport.inputs, strict=True)
+    return all(_is_same(path, before) for path, before in now_and_before if path.exists())
 
 
-def _is_same(path: Path, before: InputFile | None) -> bool:
+def _is_same(path: Path, before: InputFile) -> bool:
     stat = path.stat()
-    if before is None or stat.st_size != before.bytes:
+    if stat.st_size != before.bytes:
         return False
     return stat.st_mtime_ns == before.modified_ns or sha256_of(path) == before.sha256
 

@@ -111,3 +111,23 @@ def test_data_without_its_passport_or_with_a_torn_one_is_refused(digits_config, 
     os.truncate(passport, 100)
     with pytest.raises(CorruptFileError, match=r"data\.json"):
         PreparedData.open(prepared.folder)
+
+
+def test_prepared_data_serves_where_the_text_is_not(digits_config, digits):
+    prepared = prepare(digits_config)
+    (digits.parent / "train.en").unlink()
+    assert prepare(digits_config).passport == prepared.passport
+
+
+def test_text_copied_elsewhere_with_another_date_is_not_prepared_again(digits_config, digits):
+    prepared = prepare(digits_config)
+    os.utime(digits.parent / "train.en")
+    assert prepare(digits_config).passport == prepared.passport
+
+
+def test_a_carriage_return_inside_a_line_does_not_shift_held_out_text(digits_config, digits):
+    append(digits.parent / "test.en", b"one\rtwo\nthree\n")
+    append(digits.parent / "test.de", b"zwei eins\ndrei\n")
+    sources, references = prepare(digits_config).text("test")
+    assert len(sources) == len(references) == 42
+    assert (sources[-1], references[-1]) == ("three", "drei")

@@ -110,8 +110,8 @@ class PreparedData:
 
 
 def _read_lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    try:  # as bytes: text mode would end lines at carriage returns inside them too
+        return path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise CorruptFileError(
             f"{path}: cannot be read ({error}); prepare the data again"

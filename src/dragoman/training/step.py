@@ -11,6 +11,7 @@ from torch import nn
 from dragoman.batches.loader import StepBatches
 from dragoman.config import Config, OptimizerSettings
 from dragoman.distributed.group import Group
+from dragoman.errors import UserError
 from dragoman.sync import without_travel
 
 _PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -29,6 +30,7 @@ class Updater:
     """Holds what lives as long as the run: the optimizer and the loss scale."""
 
     def __init__(self, objective: nn.Module, config: Config, group: Group) -> None:
+        check_precision(config.training.precision, group.device)
         self._objective, self._config, self._group = objective, config, group
         self.optimizer = _adam(objective, config.optimizer)
         self.scaler = (
@@ -83,6 +85,14 @@ class Updater:
         parts["forward"] += between - begun
         parts["backward"] += time.perf_counter() - between
         return smoothed.detach()
+
+
+def check_precision(precision: str, device: torch.device) -> None:
+    if precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        raise UserError(
+            f"{torch.cuda.get_device_name(device)} has no bf16; set training.precision to fp16, "
+            "which comes with loss scaling"
+        )
 
 
 def seed_dropout(seed: int, step: int, micro_batch: int) -> None:

@@ -1,0 +1,196 @@
+"""The loop in this process: when it ends, what it keeps, what it tells."""
+
+import math
+
+import pytest
+import torch
+
+from dragoman.checkpoints.storage import Checkpoint, all_checkpoints
+from dragoman.config import parse_config
+from dragoman.errors import UserError
+from dragoman.model.transformer import Transformer
+from dragoman.preparation import prepare
+from dragoman.rundir import RunDir, read_json
+from dragoman.telemetry.events import (
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointSaved,
+    Evaluated,
+    StepDone,
+    Trouble,
+)
+from dragoman.telemetry.reader import read_events
+from dragoman.training import step as step_module
+from dragoman.training.loop import train
+
+
+@pytest.fixture
+def run_with(digits, tmp_path):
+    """Train a run in this process with some settings changed."""
+
+    def run(*overrides, name="run"):
+        config = parse_config(digits.read_text(encoding="utf-8"), "x", overrides)
+        prepare(config)
+        directory = RunDir(tmp_path / name)
+        return train(config, directory), directory
+
+    return run
+
+
+def events(run, kind):
+    found = [recorded.stamped.event for recorded in read_events(run)]
+    return [event for event in found if isinstance(event, kind)]
+
+
+def test_steps_end_a_run(run_with):
+    ending, run = run_with("training.steps=7")
+    assert ending == ("finished", "training.steps = 7 are done", 7)
+    assert read_json(run.status)["state"] == "finished"
+    assert [event.step for event in events(run, StepDone)] == list(range(1, 8))
+
+
+def test_epochs_end_a_run_when_the_data_was_seen_so_often(run_with, digits):
+    text = digits.read_text(encoding="utf-8").replace("steps = 20\n", "epochs = 2\n", 1)
+    digits.write_text(text, encoding="utf-8")
+    ending, run = run_with("training.tokens_per_update=3000", "training.micro_batch_tokens=3000")
+    last = events(run, StepDone)[-1]
+    assert ending.reason == "training.epochs = 2 are done"
+    assert last.epoch == 2.0
+    assert ending.step == last.step
+
+
+def test_wall_time_ends_a_run_and_counts_earlier_attempts(run_with):
+    run_with("training.steps=3")
+    ending, run = run_with("training.steps=50", "training.hours=0.000001")
+    assert ending.reason == "training.hours = 1e-06 have passed"
+    assert ending.step == 3
+    assert len(events(run, AttemptStarted)) == 2
+
+
+def test_patience_ends_a_run_that_gets_no_better(run_with):
+    ending, run = run_with(
+        *("training.steps=60", "training.patience=2", "evaluation.every_steps=2"),
+        "schedule.peak=1e-9",
+    )
+    assert ending.reason == "no better bleu in 2 evaluations"
+    evaluated = events(run, Evaluated)
+    assert [event.is_best for event in evaluated] == [True, False, False]
+    assert ending.step == evaluated[-1].step == 6
+
+
+def test_evaluations_come_on_time_and_at_the_end(run_with):
+    _, run = run_with("training.steps=13", "evaluation.every_steps=5")
+    evaluated = events(run, Evaluated)
+    assert [event.step for event in evaluated] == [5, 10, 13]
+    assert all(event.train_sample_loss > 0 and event.validation_loss > 0 for event in evaluated)
+    assert "tok:13a" in evaluated[0].bleu_signature
+    assert set(evaluated[0].samples[0]) == {"source", "translation", "reference"}
+
+
+def test_the_newest_and_the_best_checkpoints_are_kept(run_with):
+    _, run = run_with(
+        *("training.steps=20", "evaluation.every_steps=4", "checkpoints.every_steps=2"),
+        *("checkpoints.keep_last=2", "checkpoints.keep_best=2", "evaluation.best_by=loss"),
+    )
+    by_loss = sorted(events(run, Evaluated), key=lambda event: event.validation_loss)
+    best = {event.step for event in by_loss[:2]}
+    assert {c.step for c in all_checkpoints(run.checkpoints)} == {18, 20} | best
+    assert Checkpoint((run.checkpoints / "best").resolve()).step == by_loss[0].step
+    assert Checkpoint((run.checkpoints / "latest").resolve()).step == 20
+    assert [event.step for event in events(run, CheckpointSaved)] == list(range(2, 21, 2))
+
+
+def test_parts_of_a_step_add_up_to_it(run_with):
+    _, run = run_with()
+    for event in events(run, StepDone):
+        assert sum(event.parts_s.values()) == pytest.approx(event.step_s, rel=1e-6)
+        assert min(event.parts_s.values()) >= 0
+
+
+def test_gradients_that_are_not_finite_change_nothing_and_are_told(run_with, monkeypatch):
+    forward = Transformer.forward
+    poisoned = []
+
+    def sometimes_infinite(self, *inputs):
+        hidden = forward(self, *inputs)
+        if self.training and poisoned == [] and len(calls) == 5:
+            poisoned.append(True)
+            return hidden * math.inf
+        calls.append(1)
+        return hidden
+
+    calls: list[int] = []
+    monkeypatch.setattr(Transformer, "forward", sometimes_infinite)
+    _, run = run_with("training.steps=6", "evaluation.every_steps=100", "training.seed=5")
+    skipped = [event.step for event in events(run, StepDone) if not event.updated]
+    assert len(skipped) == 1
+    assert [event.step for event in events(run, Trouble)] == skipped
+    weights = Checkpoint((run.checkpoints / "latest").resolve()).model()
+    assert all(torch.isfinite(tensor).all() for tensor in weights.values())
+
+
+def test_a_failure_is_recorded_with_its_step_and_raised(run_with, monkeypatch, tmp_path):
+    real = step_module.Updater.step
+
+    def failing(self, work, rate):
+        if work.step == 4:
+            raise RuntimeError("the device is gone")
+        return real(self, work, rate)
+
+    monkeypatch.setattr(step_module.Updater, "step", failing)
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        run_with("training.steps=9")
+    run = RunDir(tmp_path / "run")
+    (end,) = events(run, AttemptEnded)
+    assert (end.step, end.state) == (3, "failed")
+    assert "the device is gone" in end.reason
+    assert read_json(run.status)["state"] == "failed"
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_trains_like_full_precision(run_with, precision):
+    _, full = run_with("training.steps=15", "model.dropout=0.0", name="full")
+    _, half = run_with(
+        *("training.steps=15", "model.dropout=0.0", f"training.precision={precision}"), name="half"
+    )
+    updated = [event for event in events(half, StepDone) if event.updated]
+    assert len(updated) >= 12
+    if precision == "bf16":
+        for one, other in zip(events(full, StepDone), events(half, StepDone), strict=True):
+            assert one.loss == pytest.approx(other.loss, rel=0.02)
+    assert updated[-1].loss < 0.95 * updated[0].loss
+    state = Checkpoint((half.checkpoints / "latest").resolve()).state()["run"]
+    assert bool(state["loss_scaling"]) == (precision == "fp16")
+
+
+def test_the_loss_scale_is_resumed(run_with):
+    run_with("training.steps=4", "training.precision=fp16")
+    _, run = run_with("training.steps=8", "training.precision=fp16")
+    whole_ending, whole = run_with("training.steps=8", "training.precision=fp16", name="whole")
+    assert whole_ending.step == 8
+    assert {e.step: e.loss for e in events(run, StepDone)} == {
+        e.step: e.loss for e in events(whole, StepDone)
+    }
+
+
+def test_a_device_that_is_not_there_is_refused(run_with):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has one")
+    with pytest.raises(UserError, match=r"set training\.device to cpu"):
+        run_with("training.device=cuda")
+
+
+def test_a_device_without_bf16_is_named_with_what_it_has(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla V100")
+    with pytest.raises(UserError, match="Tesla V100 has no bf16; set"):
+        step_module.check_precision("bf16", torch.device("cuda", 0))
+    step_module.check_precision("bf16", torch.device("cpu"))
+    step_module.check_precision("fp16", torch.device("cuda", 0))
+
+
+def test_the_first_words_say_what_will_happen(run_with, capsys):
+    run_with("training.steps=2")
+    assert "starting; 1 worker(s) on cpu, 800 pairs" in capsys.readouterr().out
+    run_with("training.steps=4")
+    assert "going on after step 2" in capsys.readouterr().out
