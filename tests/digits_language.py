@@ -18,6 +18,10 @@ train = [{{ kind = "text", source = "train.en", target = "train.de" }}]
 validation = [{{ kind = "text", source = "valid.en", target = "valid.de" }}]
 test = [{{ kind = "text", source = "test.en", target = "test.de" }}]
 
+[cleaning]
+duplicates = "keep"
+drop_leaks = false
+
 [tokenizer]
 vocabulary = 60
 

@@ -46,7 +46,16 @@ class Section(BaseModel):
     )
 
 
-class TextSource(Section):
+class SourceSettings(Section):
+    """What all kinds of sources have."""
+
+    weight: PositiveFloat = 1.0
+    """Training sees its pairs this many times an epoch; below 1, a share of them."""
+    languages: Annotated[str, Field(pattern=r"^([A-Za-z_]+-[A-Za-z_]+)?$")] = ""
+    """Its own language pair, as en-de; empty: the data's. The data's pair reversed swaps sides."""
+
+
+class TextSource(SourceSettings):
     """Two text files, one sentence a line, the same line number for the same sentence."""
 
     kind: Literal["text"]
@@ -56,7 +65,7 @@ class TextSource(Section):
     """File of the target language."""
 
 
-class PhrasebookSource(Section):
+class PhrasebookSource(SourceSettings):
     """English-German sentences made by the built-in grammar."""
 
     kind: Literal["phrasebook"]
@@ -87,6 +96,28 @@ class DataSettings(Section):
     """What `dragoman evaluate` measures on."""
     max_length: PositiveInt = 256
     """Training pairs with more pieces than this on either side are dropped, and counted."""
+
+
+class CleaningSettings(Section):
+    """Of training pairs; validation and test keep every line."""
+
+    unicode_form: Literal["NFC", "NFKC", "none"] = "NFC"
+    """Unicode normal form of both sides; NFKC also makes one of full-width and other variants."""
+    max_characters: PositiveInt = 2000
+    """Pairs with a longer side are dropped."""
+    max_ratio: Annotated[float, Field(gt=1.0)] = 4.0
+    """Pairs whose longer side has more than this many times the characters are dropped."""
+    drop_copies: bool = True
+    """Drop pairs whose two sides are the same."""
+    scripts: bool = True
+    """Drop pairs with a side whose letters are mostly of another script than its language's."""
+    languages: bool = False
+    """Drop pairs with a side that is surely in another language; needs dragoman[language]."""
+    duplicates: Literal["near", "exact", "keep"] = "near"
+    """Which pairs count as the same, to keep the first of them; near: equal but for case,
+    punctuation, digits and spaces."""
+    drop_leaks: bool = True
+    """Drop training pairs that occur in validation or test, by the same measure."""
 
 
 class TokenizerSettings(Section):
@@ -240,6 +271,7 @@ class Config(Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     """Names the prepared data and, unless --run says otherwise, the run: runs/<name>."""
     data: DataSettings
+    cleaning: CleaningSettings = CleaningSettings()
     tokenizer: TokenizerSettings = TokenizerSettings()
     model: ModelSettings
     training: TrainingSettings

@@ -46,9 +46,13 @@ def test_a_folder_that_cannot_be_written_is_named(digits):
     assert "name a folder that can be written" in done.stderr
 
 
-def test_prepared_data_that_does_not_fit_leaves_nothing_behind(digits, small_disk):
-    (small_disk / "fill").write_bytes(bytes(1_950_000))
-    done = dragoman("prepare", digits, "--set", f"data.prepared={small_disk}/prepared")
+def test_prepared_data_that_does_not_fit_is_finished_when_there_is_room(digits, small_disk):
+    fill = small_disk / "fill"
+    fill.write_bytes(bytes(1_950_000))
+    command = ["prepare", digits, "--set", f"data.prepared={small_disk}/prepared"]
+    done = dragoman(*command)
     assert done.returncode == 1
-    assert "No space left on device" in done.stderr
-    assert [path.name for path in small_disk.iterdir()] == ["fill"]
+    assert f"{small_disk}/prepared: No space left on device while preparing data" in done.stderr
+    assert list(small_disk.rglob(".*")) == []
+    fill.unlink()
+    assert dragoman(*command).returncode == 0

@@ -8,6 +8,7 @@ import typer
 from dragoman.cli.config import config
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
+from dragoman.cli.inspect import inspect
 from dragoman.cli.prepare import prepare
 from dragoman.cli.report import report
 from dragoman.cli.train import train
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, config, prepare, train, report, evaluate, translate):
+for command in (demo, config, prepare, train, report, evaluate, translate, inspect):
     app.command()(command)
 
 

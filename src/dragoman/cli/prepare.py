@@ -1,25 +1,58 @@
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
 from dragoman.cli.arguments import Overrides, Recipe
 
+if TYPE_CHECKING:
+    from dragoman.preparation import Share
 
-def prepare(recipe: Recipe, overrides: Overrides = None) -> None:
-    """Turn raw parallel text into clean, tokenized shards.
 
-    Example: dragoman prepare recipes/multi30k.toml --set data.folder=data/multi30k
+def prepare(
+    recipe: Recipe,
+    part: Annotated[
+        str, typer.Option(metavar="I/N", help="Only clean part I of N, from 1; then --join.")
+    ] = "",
+    join: Annotated[
+        bool, typer.Option("--join", help="Finish what all parts have cleaned.")
+    ] = False,
+    explain: Annotated[
+        int, typer.Option(min=0, max=20, metavar="N", help="Show N dropped pairs of each reason.")
+    ] = 0,
+    overrides: Overrides = None,
+) -> None:
+    """Turn raw parallel text into clean, tokenized shards with a data passport.
+
+    Interrupted, the same command goes on. Example:
+    dragoman prepare recipes/multi30k.toml --set data.folder=data/multi30k
     """
+    from dragoman import preparation
+    from dragoman.cli.inspect import show_data
     from dragoman.config import load_config
-    from dragoman.console import say
-    from dragoman.preparation import prepare as prepare_data
+    from dragoman.console import Progress, say
+    from dragoman.errors import UserError
 
-    prepared = prepare_data(load_config(recipe, overrides or ()))
-    for split, record in prepared.passport.splits.items():
-        megabytes = (record.source.bytes + record.target.bytes) / 1e6
-        dropped = "".join(f", {count:,} dropped: {why}" for why, count in record.dropped.items())
-        say(
-            f"{split}: {record.pairs_kept:,} of {record.pairs_in:,} pairs, "
-            f"{megabytes:.1f} MB of text, "
-            f"{record.source.tokens:,} + {record.target.tokens:,} tokens{dropped}"
-        )
-    say(
-        f"{prepared.folder}: {prepared.passport.vocabulary:,} pieces, data hash "
-        f"{prepared.passport.content_hash[:12]}"
-    )
+    config = load_config(recipe, overrides or ())
+    if part and join:
+        raise UserError("--part and --join were both given; run every part first, then --join")
+    if part:
+        with Progress(f"cleaning part {part}", unit="pairs") as progress:
+            preparation.clean_share(config, _share(part), progress.advance)
+        say(f"part {part} is clean; when all are, run the same command with --join")
+        return
+    show_data(preparation.join(config) if join else preparation.prepare(config))
+    if explain:
+        for reason, pairs in preparation.dropped_examples(config).items():
+            say(f"\ndropped, {reason}:")
+            for source, target in pairs[:explain]:
+                say(f"    {source[:200]}\n    {target[:200]}\n")
+
+
+def _share(part: str) -> "Share":
+    from dragoman.errors import UserError
+    from dragoman.preparation import Share
+
+    number, slash, count = part.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise UserError(f"--part {part}: write it as 1/8 for the first of eight")
+    return Share(int(number) - 1, int(count))

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from dragoman.config import CorpusSource, DataSettings, PhrasebookSource, TextSource
 from dragoman.corpus import phrasebook
+from dragoman.corpus.pair import Pair
 from dragoman.corpus.text import read_lines
 from dragoman.errors import UserError
 
@@ -14,20 +15,15 @@ Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
-class Pair(NamedTuple):
-    source: str
-    target: str
-
-
 def sources_of(data: DataSettings, split: Split) -> tuple[CorpusSource, ...]:
     return {"train": data.train, "validation": data.validation, "test": data.test}[split]
 
 
-def input_files(data: DataSettings) -> list[Path]:
-    """Every file that the sources of all splits read, in order, each once."""
+def input_files(data: DataSettings, *splits: Split) -> list[Path]:
+    """Every file that the sources of these splits read, in order, each once."""
     files = [
         Path(data.folder) / name
-        for split in SPLITS
+        for split in splits
         for source in sources_of(data, split)
         if isinstance(source, TextSource)
         for name in (source.source, source.target)
@@ -35,19 +31,43 @@ def input_files(data: DataSettings) -> list[Path]:
     return list(dict.fromkeys(files))
 
 
+def describe(source: CorpusSource) -> str:
+    if isinstance(source, TextSource):
+        return f"{source.source} + {source.target}"
+    return f"phrasebook, {source.pairs:,} pairs, seed {source.seed}"
+
+
 def read_pairs(data: DataSettings, split: Split) -> Iterator[Pair]:
-    """All pairs of a split, source after source, white space at the ends of lines removed."""
+    """All pairs of a split, source after source."""
     for source in sources_of(data, split):
-        if isinstance(source, TextSource):
-            yield from _aligned(
-                Path(data.folder) / source.source, Path(data.folder) / source.target
-            )
-        else:
-            yield from _phrases(source, data, split)
+        yield from read_source(source, data, split)
+
+
+def read_source(source: CorpusSource, data: DataSettings, split: Split) -> Iterator[Pair]:
+    """Its pairs with the data's source language first, white space at the ends removed."""
+    if isinstance(source, TextSource):
+        pairs = _aligned(Path(data.folder) / source.source, Path(data.folder) / source.target)
+    else:
+        pairs = _phrases(source, data, split)
+    if is_reversed(source, data):
+        return (Pair(target, source) for source, target in pairs)
+    return pairs
+
+
+def is_reversed(source: CorpusSource, data: DataSettings) -> bool:
+    return source.languages == f"{data.target_language}-{data.source_language}"
+
+
+def languages_of(source: CorpusSource, data: DataSettings) -> tuple[str, str]:
+    """Of the pairs as `read_source` gives them."""
+    if not source.languages or is_reversed(source, data):
+        return data.source_language, data.target_language
+    first, second = source.languages.split("-")
+    return first, second
 
 
 def _phrases(source: PhrasebookSource, data: DataSettings, split: Split) -> Iterator[Pair]:
-    if (data.source_language, data.target_language) != ("en", "de"):
+    if (source.languages or f"{data.source_language}-{data.target_language}") != "en-de":
         raise UserError(
             "the built-in phrasebook is English-German; set data.source_language to en "
             "and data.target_language to de, or use another source"

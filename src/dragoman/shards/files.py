@@ -5,18 +5,16 @@ A shard is two NumPy files. `*.tokens.npy` holds the ids of its sequences end to
 its target tokens[bounds[2i+1]:bounds[2i+2]].
 """
 
+import io
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.errors import CorruptFileError, storage_errors
-from dragoman.rundir import sha256_of
-
-PAIRS_PER_SHARD = 500_000
+from dragoman.errors import CorruptFileError
+from dragoman.rundir import sha256_of, write_whole
 
 
 class ShardFile(NamedTuple):
@@ -32,27 +30,18 @@ class PairIds(NamedTuple):
     target: Sequence[int] | npt.NDArray[np.integer]
 
 
-def write_shards(
-    folder: Path,
-    split: str,
-    pairs: Iterable[PairIds],
-    vocabulary: int,
-    pairs_per_shard: int = PAIRS_PER_SHARD,
+def write_shard(
+    folder: Path, stem: str, tokens: npt.NDArray[np.integer], bounds: npt.NDArray[np.int64]
 ) -> list[ShardFile]:
-    """Write pairs as shards `<split>-00000` and following; at most one shard is in memory."""
-    dtype = np.uint16 if vocabulary <= 1 << 16 else np.uint32
-    remaining = iter(pairs)
-    files: list[ShardFile] = []
-    while shard := list(islice(remaining, pairs_per_shard)):
-        sequences = [np.asarray(side, dtype=dtype) for pair in shard for side in pair]
-        bounds = np.zeros(len(sequences) + 1, dtype=np.int64)
-        np.cumsum([len(sequence) for sequence in sequences], out=bounds[1:])
-        stem = f"{split}-{len(files) // 2:05d}"
-        for part, content in (("tokens", np.concatenate(sequences)), ("bounds", bounds)):
-            path = folder / f"{stem}.{part}.npy"
-            with storage_errors(path, "writing shards"):
-                np.save(path, content, allow_pickle=False)
-            files.append(ShardFile(path.name, path.stat().st_size, sha256_of(path)))
+    """Write one shard; names are relative to the folder above, where the passport is."""
+    files = []
+    for part, content in (("tokens", tokens), ("bounds", bounds)):
+        path = folder / f"{stem}.{part}.npy"
+        written = io.BytesIO()
+        np.save(written, content, allow_pickle=False)
+        write_whole(path, written.getvalue())
+        name = f"{folder.name}/{path.name}"
+        files.append(ShardFile(name, path.stat().st_size, sha256_of(path)))
     return files
 
 

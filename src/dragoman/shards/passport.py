@@ -15,7 +15,6 @@ from dragoman.shards.files import ShardFile, Shards, verify_shards
 from dragoman.tokenizer import Tokenizer
 
 PASSPORT_NAME = "data.json"
-TOKENIZER_NAME = "tokenizer.model"
 
 
 class _Record(BaseModel):
@@ -33,30 +32,51 @@ class Side(_Record):
     """One language of a split."""
 
     file: str
+    """Validation and test: every line as it was. Empty for training, whose text is in slices."""
     bytes: int
-    sha256: str
+    """Of the text that is kept, line feeds included."""
     tokens: int
+    """Of the pairs as training sees them in one epoch, end pieces included."""
     unknown_tokens: int
+    lengths: list[int]
+    """Sentences by length: under 8 pieces, under 16, and so on; the last: all that are longer."""
+
+
+class SourceRecord(_Record):
+    """What became of one source of the recipe."""
+
+    description: str
+    weight: float
+    pairs_in: int
+    pairs_kept: int
+    dropped: dict[str, int]
 
 
 class SplitRecord(_Record):
     pairs_in: int
     pairs_kept: int
+    """Distinct pairs that are left; with weights an epoch may see more or fewer."""
+    pairs_per_epoch: int
     dropped: dict[str, int]
+    sources: list[SourceRecord]
     source: Side
     target: Side
     shards: list[ShardFile]
 
 
 class Passport(_Record):
-    settings_sha256: str
-    """Of the settings that the result depends on, the version of the project included."""
+    key: str
+    """Of everything that the data depends on; the same key means that nothing is to be redone."""
     source_language: str
     target_language: str
     vocabulary: int
+    used_pieces: int
+    """Pieces that occur in the training data."""
+    tokenizer_file: str
     tokenizer_sha256: str
     inputs: list[InputFile]
     splits: dict[str, SplitRecord]
+    command: list[str]
     versions: dict[str, str]
 
     @property
@@ -89,7 +109,7 @@ class PreparedData:
         return cls(folder, passport)
 
     def tokenizer(self) -> Tokenizer:
-        return Tokenizer.load(self.folder / TOKENIZER_NAME)
+        return Tokenizer.load(self.folder / self.passport.tokenizer_file)
 
     def shards(self, split: str) -> Shards:
         return Shards(self.folder, self.passport.splits[split].shards)

@@ -78,7 +78,7 @@ def test_corrupt_shards_and_checkpoints(digits, tmp_path):
     assert "step-00000002/model.safetensors: has 100 bytes" in said
     assert "none of its 1 checkpoints is whole" in sentence(dragoman(*two_steps), 1)
 
-    shard = tmp_path / "prepared" / "train-00000.tokens.npy"
+    (shard,) = (tmp_path / "prepared").glob("shards-*/train-00000.tokens.npy")
     content = bytearray(shard.read_bytes())
     content[-1] ^= 1
     shard.write_bytes(content)

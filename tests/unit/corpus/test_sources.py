@@ -5,7 +5,7 @@ import lzma
 import pytest
 
 from dragoman.config import DataSettings, PhrasebookSource, TextSource
-from dragoman.corpus.sources import input_files, read_pairs
+from dragoman.corpus.sources import input_files, languages_of, read_pairs
 from dragoman.errors import UserError
 
 
@@ -84,4 +84,14 @@ def test_the_phrasebook_is_english_german_only(tmp_path):
 
 
 def test_every_input_file_is_listed_once(tmp_path):
-    assert input_files(data(tmp_path)) == [tmp_path / "a.en", tmp_path / "a.de"]
+    files = input_files(data(tmp_path), "train", "validation")
+    assert files == [tmp_path / "a.en", tmp_path / "a.de"]
+
+
+def test_a_source_of_the_reversed_pair_swaps_its_sides(tmp_path):
+    write(tmp_path, b"one\n", b"eins\n")
+    source = TextSource(kind="text", source="a.de", target="a.en", languages="de-en")
+    assert list(read_pairs(data(tmp_path, source), "train")) == [("one", "eins")]
+    assert languages_of(source, data(tmp_path)) == ("en", "de")
+    other = TextSource(kind="text", source="a.de", target="a.en", languages="fr-nl")
+    assert languages_of(other, data(tmp_path)) == ("fr", "nl")

@@ -4,14 +4,25 @@ import numpy as np
 import pytest
 
 from dragoman.errors import CorruptFileError
-from dragoman.shards.files import PairIds, Shards, verify_shards, write_shards
+from dragoman.shards.files import PairIds, Shards, verify_shards, write_shard
 
 PAIRS = [PairIds([5, 6, 3], [7, 3]), PairIds([8, 3], [9, 10, 11, 3]), PairIds([12, 3], [13, 3])]
 
 
+def write(folder, pairs, pairs_per_shard=100, dtype=np.uint16):
+    """Shards of a split in a folder of their own, as preparation leaves them."""
+    files = []
+    for begin in range(0, len(pairs), pairs_per_shard):
+        sequences = [list(side) for p in pairs[begin : begin + pairs_per_shard] for side in p]
+        bounds = np.cumsum([0, *map(len, sequences)])
+        tokens = np.array([token for sequence in sequences for token in sequence], dtype=dtype)
+        files += write_shard(folder / "shards", f"train-{begin:05d}", tokens, bounds)
+    return files
+
+
 @pytest.mark.parametrize("pairs_per_shard", [1, 2, 100])
 def test_pairs_come_back_by_number_whatever_the_shards(tmp_path, pairs_per_shard):
-    files = write_shards(tmp_path, "train", iter(PAIRS), 100, pairs_per_shard)
+    files = write(tmp_path, PAIRS, pairs_per_shard)
     shards = Shards(tmp_path, files)
     assert len(shards) == 3
     read = [(shards[n].source.tolist(), shards[n].target.tolist()) for n in range(3)]
@@ -21,7 +32,7 @@ def test_pairs_come_back_by_number_whatever_the_shards(tmp_path, pairs_per_shard
 
 
 def test_nothing_is_copied_when_a_pair_is_taken(tmp_path):
-    shards = Shards(tmp_path, write_shards(tmp_path, "train", PAIRS, 100))
+    shards = Shards(tmp_path, write(tmp_path, PAIRS))
     base = shards[1].source
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
@@ -29,12 +40,12 @@ def test_nothing_is_copied_when_a_pair_is_taken(tmp_path):
 
 
 def test_large_vocabularies_get_wider_ids(tmp_path):
-    shards = Shards(tmp_path, write_shards(tmp_path, "t", [PairIds([70_000], [3])], 80_000))
+    shards = Shards(tmp_path, write(tmp_path, [PairIds([70_000], [3])], dtype=np.uint32))
     assert shards[0].source.tolist() == [70_000]
 
 
 def test_a_flipped_bit_is_found(tmp_path):
-    files = write_shards(tmp_path, "train", PAIRS, 100)
+    files = write(tmp_path, PAIRS)
     path = tmp_path / files[0].name
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -45,7 +56,7 @@ def test_a_flipped_bit_is_found(tmp_path):
 
 @pytest.mark.parametrize("damage", ["truncate", "remove"])
 def test_a_truncated_or_missing_shard_is_not_opened(tmp_path, damage):
-    files = write_shards(tmp_path, "train", PAIRS, 100)
+    files = write(tmp_path, PAIRS)
     path = tmp_path / files[1].name
     if damage == "remove":
         path.unlink()

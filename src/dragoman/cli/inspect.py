@@ -1,0 +1,139 @@
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dragoman.rundir import RunDir
+    from dragoman.shards.passport import PreparedData, Side
+
+
+def inspect(
+    path: Annotated[Path, typer.Argument(help="Prepared data, a run or a checkpoint.")],
+    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+) -> None:
+    """Show what prepared data, a run or a checkpoint is made of: files, sizes, hashes, figures.
+
+    Example: dragoman inspect prepared/demo
+    """
+    from dragoman.checkpoints.names import MANIFEST, step_of
+    from dragoman.console import say
+    from dragoman.errors import UserError
+    from dragoman.rundir import RunDir
+    from dragoman.shards.passport import PASSPORT_NAME, PreparedData
+
+    if (path / PASSPORT_NAME).exists():
+        prepared = PreparedData.open(path)
+        if as_json:
+            print(prepared.passport.model_dump_json(indent=2))
+        else:
+            show_data(prepared)
+    elif step_of(path.resolve().name) is not None and (path / MANIFEST).exists():
+        show_checkpoint(path, as_json)
+    elif RunDir(path).config.exists():
+        show_run(RunDir(path), as_json)
+    else:
+        raise UserError(
+            f"{path}: is neither prepared data nor a run nor a checkpoint; name such a folder, "
+            "as prepared/demo, runs/demo or runs/demo/checkpoints/best"
+        )
+    if not as_json:
+        say()
+
+
+def show_data(prepared: "PreparedData") -> None:
+    from dragoman.console import say
+
+    passport = prepared.passport
+    say(
+        f"{prepared.folder}: {passport.source_language} to {passport.target_language}, "
+        f"data hash {passport.content_hash[:12]}"
+    )
+    for name, split in passport.splits.items():
+        often = (
+            ""
+            if split.pairs_per_epoch == split.pairs_kept
+            else (f", seen as {split.pairs_per_epoch:,} an epoch")
+        )
+        say(f"\n{name}: {split.pairs_kept:,} of {split.pairs_in:,} pairs{often}")
+        for language, side in (
+            (passport.source_language, split.source),
+            (passport.target_language, split.target),
+        ):
+            say(f"    {language}  {_side_in_words(side)}")
+        for reason, count in sorted(split.dropped.items(), key=lambda item: -item[1]):
+            say(f"    dropped {count:>11,}  {reason}")
+        if len(split.sources) > 1:
+            for source in split.sources:
+                say(
+                    f"    from {source.description}: {source.pairs_kept:,} of "
+                    f"{source.pairs_in:,}, weight {source.weight:g}"
+                )
+    size = sum(file.bytes for split in passport.splits.values() for file in split.shards)
+    files = sum(len(split.shards) for split in passport.splits.values())
+    say(f"\n{files} shard files, {size / 1e6:,.1f} MB")
+    used = passport.used_pieces / passport.vocabulary
+    say(f"{passport.vocabulary:,} pieces, {used:.1%} of them occur in the training data")
+    for file in passport.inputs:
+        say(f"read {file.path}: {file.bytes / 1e6:,.1f} MB, sha256 {file.sha256[:12]}")
+    say("made by " + ", ".join(f"{name} {v}" for name, v in passport.versions.items()))
+
+
+def _side_in_words(side: "Side") -> str:
+    unknown = side.unknown_tokens / max(1, side.tokens)
+    return (
+        f"{side.bytes / 1e6:,.1f} MB, {side.tokens:,} tokens, unknown {unknown:.3%}, "
+        f"lengths {_sparkline(side.lengths)} (0 to {8 * len(side.lengths)} pieces)"
+    )
+
+
+def _sparkline(counts: list[int]) -> str:
+    top = max(counts, default=0) or 1
+    return "".join(" ▁▂▃▄▅▆▇█"[-(-8 * count // top)] for count in counts)
+
+
+def show_checkpoint(folder: Path, as_json: bool) -> None:
+    import json
+
+    from dragoman.checkpoints.names import CONTENTS, MANIFEST
+    from dragoman.console import say
+    from dragoman.rundir import read_json, sha256_of
+
+    files = {
+        name: listed
+        | {"is_whole": (folder / name).exists() and sha256_of(folder / name) == listed["sha256"]}
+        for name, listed in read_json(folder / MANIFEST)["files"].items()
+    }
+    if as_json:
+        print(json.dumps({"folder": str(folder), "files": files}, indent=2))
+        return
+    total = sum(file["bytes"] for file in files.values())
+    say(f"{folder.resolve().name}: {total / 1e6:,.1f} MB")
+    for name, file in sorted(files.items(), key=lambda item: -item[1]["bytes"]):
+        verdict = "whole" if file["is_whole"] else "DAMAGED"
+        say(f"    {name:<22} {file['bytes'] / 1e6:>10,.3f} MB  {verdict}  {CONTENTS.get(name, '')}")
+
+
+def show_run(run: "RunDir", as_json: bool) -> None:
+    import json
+
+    from dragoman.checkpoints.names import step_of
+    from dragoman.console import say
+    from dragoman.rundir import read_json
+
+    status = read_json(run.status) if run.status.exists() else {}
+    folders = sorted(path for path in run.checkpoints.glob("*") if step_of(path.name) is not None)
+    sizes = {
+        folder.name: sum(file.stat().st_size for file in folder.iterdir())
+        for folder in folders
+        if not folder.is_symlink()
+    }
+    if as_json:
+        print(json.dumps({"status": status, "checkpoint_bytes": sizes}, indent=2))
+        return
+    say(f"{run.root}: {status.get('state', 'unknown')}, step {status.get('step', 0):,}")
+    for name in ("validation_loss", "bleu", "reason"):
+        if status.get(name):
+            say(f"    {name.replace('_', ' ')}: {status[name]}")
+    for name, size in sizes.items():
+        say(f"    checkpoints/{name}  {size / 1e6:,.1f} MB")

@@ -1,0 +1,133 @@
+"""Text becomes ids: one slice of pairs comes in, one shard goes out, with its figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dragoman.corpus.pair import Pair
+from dragoman.shards.files import ShardFile, write_shard
+from dragoman.tokenizer import Tokenizer
+
+# Lengths are counted in buckets of eight pieces; the last holds all that are longer.
+BUCKET = 8
+BUCKETS = 33
+
+
+@dataclass
+class SideFigures:
+    tokens: int = 0
+    unknown_tokens: int = 0
+    lengths: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
+
+
+@dataclass
+class ShardFigures:
+    """What the passport adds up over all shards of a split."""
+
+    pairs: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    source: SideFigures = field(default_factory=SideFigures)
+    target: SideFigures = field(default_factory=SideFigures)
+    used_pieces: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    files: list[ShardFile] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "pairs": self.pairs,
+            "dropped": self.dropped,
+            "sides": [
+                [side.tokens, side.unknown_tokens, side.lengths.tolist()]
+                for side in (self.source, self.target)
+            ],
+            "used_pieces": self.used_pieces.tolist(),
+            "files": [list(file) for file in self.files],
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "ShardFigures":
+        source, target = (
+            SideFigures(tokens, unknown, np.array(lengths, np.int64))
+            for tokens, unknown, lengths in content["sides"]
+        )
+        return cls(
+            pairs=content["pairs"],
+            dropped=content["dropped"],
+            source=source,
+            target=target,
+            used_pieces=np.array(content["used_pieces"], np.int64),
+            files=[ShardFile(*file) for file in content["files"]],
+        )
+
+    def add(self, other: "ShardFigures") -> None:
+        self.pairs += other.pairs
+        for reason, number in other.dropped.items():
+            self.dropped[reason] = self.dropped.get(reason, 0) + number
+        for mine, theirs in ((self.source, other.source), (self.target, other.target)):
+            mine.tokens += theirs.tokens
+            mine.unknown_tokens += theirs.unknown_tokens
+            mine.lengths += theirs.lengths
+        self.used_pieces = np.union1d(self.used_pieces, other.used_pieces)
+        self.files += other.files
+
+
+def encode_shard(
+    pairs: Sequence[Pair],
+    repeats: npt.NDArray[np.int64] | None,
+    tokenizer: Tokenizer,
+    max_length: int,
+    folder: Path,
+    stem: str,
+) -> ShardFigures:
+    """Write the pairs that fit as shard `stem`; `repeats` says how often each is to be seen."""
+    figures = ShardFigures()
+    sides = [tokenizer.encode(texts) for texts in zip(*pairs, strict=True)] or [[], []]
+    lengths = np.array([[len(ids) for ids in side] for side in sides], np.int64).T
+    is_kept = np.ones(len(pairs), dtype=np.bool_)
+    for reason, holds in (
+        # The end piece alone is left of text that the tokenizer makes nothing of.
+        ("empty for the tokenizer", (lengths < 2).any(axis=1)),
+        ("longer than data.max_length", (lengths > max_length).any(axis=1)),
+    ):
+        newly = holds & is_kept
+        if newly.any():
+            figures.dropped[reason] = int(newly.sum())
+        is_kept &= ~holds
+    numbers = np.flatnonzero(is_kept)
+    if repeats is not None:
+        numbers = np.repeat(numbers, repeats[numbers])
+    figures.pairs = len(numbers)
+    bounds = np.zeros(2 * len(numbers) + 1, dtype=np.int64)
+    np.cumsum(lengths[numbers].reshape(-1), out=bounds[1:])
+    dtype = np.uint16 if tokenizer.size <= 1 << 16 else np.uint32
+    tokens: npt.NDArray[np.integer] = np.fromiter(
+        chain.from_iterable(chain.from_iterable((sides[0][n], sides[1][n]) for n in numbers)),
+        dtype=dtype,
+        count=int(bounds[-1]),
+    )
+    unknown_before = np.concatenate([[0], np.cumsum(tokens == tokenizer.unknown)])
+    unknown = np.diff(unknown_before[bounds])
+    for place, side in enumerate((figures.source, figures.target)):
+        of_side = lengths[numbers, place]
+        side.tokens = int(of_side.sum())
+        side.unknown_tokens = int(unknown[place::2].sum())
+        side.lengths = np.bincount(np.minimum(of_side // BUCKET, BUCKETS - 1), minlength=BUCKETS)
+    figures.used_pieces = np.unique(tokens).astype(np.int64)
+    figures.files = write_shard(folder, stem, tokens, bounds)
+    return figures
+
+
+def repeats_of(keys: npt.NDArray[np.uint64], weight: float) -> npt.NDArray[np.int64] | None:
+    """How often each pair is seen: the whole part of the weight, and once more for a share.
+
+    Which pairs are in the share follows from their keys, so it is the same on every machine.
+    """
+    if weight == 1.0:
+        return None
+    whole, share = divmod(weight, 1.0)
+    chance = (keys >> np.uint64(11)).astype(np.float64) / float(1 << 53)
+    return int(whole) + (chance < share).astype(np.int64)

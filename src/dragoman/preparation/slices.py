@@ -1,0 +1,56 @@
+"""The training corpus as slices of a fixed size, numbered alike by whoever counts them."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from dragoman.config import DataSettings
+from dragoman.corpus.cleaning import Languages
+from dragoman.corpus.pair import Pair
+from dragoman.corpus.sources import languages_of, read_source
+
+PAIRS_PER_SLICE = 100_000
+
+
+class Share(NamedTuple):
+    """Slice n belongs to the share whose number is n modulo the count of shares."""
+
+    number: int
+    shares: int
+
+    def has(self, slice_number: int) -> bool:
+        return slice_number % self.shares == self.number
+
+
+class Slice(NamedTuple):
+    number: int
+    source_number: int
+    """Which of the recipe's training sources it belongs to; a slice belongs to one."""
+    languages: Languages
+    pairs: list[Pair]
+
+
+def slices(
+    data: DataSettings, is_wanted: Callable[[int], bool], pairs_per_slice: int = PAIRS_PER_SLICE
+) -> Iterator[Slice]:
+    """The slices that are wanted, in order. All are counted, so that numbers never depend on it."""
+    number = 0
+    for source_number, source in enumerate(data.train):
+        pairs = read_source(source, data, "train")
+        while content := list(islice(pairs, pairs_per_slice)):
+            if is_wanted(number):
+                yield Slice(number, source_number, languages_of(source, data), content)
+            number += 1
+
+
+def count_slices(data: DataSettings, pairs_per_slice: int = PAIRS_PER_SLICE) -> int:
+    count = 0
+
+    def none(number: int) -> bool:
+        nonlocal count
+        count = number + 1
+        return False
+
+    for _ in slices(data, none, pairs_per_slice):
+        pass
+    return count

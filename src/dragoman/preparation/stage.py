@@ -1,0 +1,44 @@
+"""A stage's folder: numbered results, each finished when its record is there."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.rundir import read_json, write_json, write_whole
+
+KEY_LENGTH = 12
+
+
+def key_of(*what: object) -> str:
+    """A short hash of everything that a stage's result depends on, of JSON values."""
+    content = json.dumps(what, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(content.encode()).hexdigest()[:KEY_LENGTH]
+
+
+@dataclass(frozen=True)
+class Stage:
+    folder: Path
+
+    def file(self, number: int, suffix: str) -> Path:
+        return self.folder / f"{number:05d}.{suffix}"
+
+    def is_done(self, number: int) -> bool:
+        return self.file(number, "json").exists()
+
+    def finish(
+        self, number: int, record: Mapping[str, Any], contents: Mapping[str, str | bytes]
+    ) -> None:
+        """Write a slice's files, each whole, and its record last: it says that they are there."""
+        for suffix, content in contents.items():
+            write_whole(self.file(number, suffix), content)
+        write_json(self.file(number, "json"), record)
+
+    def record(self, number: int) -> dict[str, Any]:
+        return read_json(self.file(number, "json"))
+
+    def numbers(self) -> list[int]:
+        """Of the slices that are finished, in order."""
+        return sorted(int(path.stem) for path in self.folder.glob("[0-9]*.json"))

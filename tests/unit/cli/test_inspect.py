@@ -1,0 +1,44 @@
+import json
+import os
+
+import pytest
+from processes import dragoman
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def test_everything_that_dragoman_makes_can_be_inspected(digits, tmp_path):
+    run = tmp_path / "run"
+    assert dragoman("train", digits, "--run", run, "--set", "training.steps=2").returncode == 0
+
+    data = dragoman("inspect", tmp_path / "prepared")
+    assert "train: 800 of 800 pairs" in data.stdout
+    assert "60 pieces" in data.stdout
+    passport = json.loads(dragoman("inspect", tmp_path / "prepared", "--json").stdout)
+    assert passport["splits"]["train"]["pairs_kept"] == 800
+
+    checkpoint = run / "checkpoints" / "best"
+    shown = dragoman("inspect", checkpoint).stdout
+    assert "step-00000002" in shown
+    assert "DAMAGED" not in shown
+    assert "model.safetensors" in shown
+    os.truncate(checkpoint / "model.safetensors", 10)
+    assert "DAMAGED" in dragoman("inspect", checkpoint).stdout
+
+    shown = dragoman("inspect", run).stdout
+    assert "finished, step 2" in shown
+    assert "checkpoints/step-00000002" in shown
+
+    nothing = dragoman("inspect", tmp_path)
+    assert nothing.returncode == 2
+    assert "is neither prepared data nor a run nor a checkpoint" in nothing.stderr
+
+
+def test_parts_and_join_work_from_the_command_line(digits, tmp_path):
+    for part in ("2/2", "1/2"):
+        assert dragoman("prepare", digits, "--part", part).returncode == 0
+    joined = dragoman("prepare", digits, "--join", "--explain", 1)
+    assert joined.returncode == 0, joined.stderr
+    assert "train: 800 of 800 pairs" in joined.stdout
+    for wrong in ("3/2", "0/2", "2", "a/b"):
+        assert dragoman("prepare", digits, "--part", wrong).returncode == 2
