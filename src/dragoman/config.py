@@ -4,6 +4,7 @@ Each key is documented where it is declared; `dragoman config --keys` prints tho
 """
 
 import difflib
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from pydantic import (
 from dragoman.errors import ConfigError
 
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 # Shapes only: what regularizes a model depends on the data, so dropout is a key of its own.
 PRESETS: Mapping[str, Mapping[str, Any]] = {
@@ -56,13 +58,78 @@ class SourceSettings(Section):
 
 
 class TextSource(SourceSettings):
-    """Two text files, one sentence a line, the same line number for the same sentence."""
+    """Two text files, one sentence a line, the same line number for the same sentence.
+
+    Here and below a file is a name in data.folder or an address (https://...); plain, or
+    compressed as .gz, .xz, .bz2 or .zst.
+    """
 
     kind: Literal["text"]
     source: str
-    """File of the source language; plain, or compressed as .gz, .xz or .bz2."""
+    """File of the source language."""
     target: str
     """File of the target language."""
+    sha256: Annotated[tuple[Sha256, ...], Strict(False)] = ()
+    """Of source and target file, to be sure of what was fetched."""
+
+
+class TsvSource(SourceSettings):
+    """A table with a pair a line, columns between tabs."""
+
+    kind: Literal["tsv"]
+    file: str
+    """The table."""
+    source_column: PositiveInt = 1
+    """Counts from 1."""
+    target_column: PositiveInt = 2
+    """Counts from 1."""
+
+
+class JsonlSource(SourceSettings):
+    """A JSON object a line."""
+
+    kind: Literal["jsonl"]
+    file: str
+    """The objects."""
+    source_key: str
+    """Key of the source sentence; dots lead into nested objects: translation.en."""
+    target_key: str
+    """Key of the target sentence."""
+
+
+class TmxSource(SourceSettings):
+    """A translation memory."""
+
+    kind: Literal["tmx"]
+    file: str
+    """The memory; pairs without both languages are passed over."""
+
+
+class GettextSource(SourceSettings):
+    """Message catalogs of programs (.po, .mo): every Linux machine has them in /usr/share/locale.
+
+    Messages are written in one language, by custom English, and translated into the other.
+    """
+
+    kind: Literal["gettext"]
+    folder: str
+    """Where to look for catalogs of the target language."""
+
+
+class MtdataSource(SourceSettings):
+    """A public corpus by its name in mtdata, as Statmt-europarl-7-deu-eng."""
+
+    kind: Literal["mtdata"]
+    name: str
+    """Fetched into data.cache; all but the corpora of WMT16 need dragoman[mtdata]."""
+
+
+class SacrebleuSource(SourceSettings):
+    """A test set by its name in sacreBLEU, as wmt14/full."""
+
+    kind: Literal["sacrebleu"]
+    name: str
+    """Fetched into data.cache."""
 
 
 class PhrasebookSource(SourceSettings):
@@ -75,7 +142,17 @@ class PhrasebookSource(SourceSettings):
     """Another seed gives other sentences of the same language."""
 
 
-CorpusSource = Annotated[TextSource | PhrasebookSource, Field(discriminator="kind")]
+CorpusSource = Annotated[
+    TextSource
+    | TsvSource
+    | JsonlSource
+    | TmxSource
+    | GettextSource
+    | MtdataSource
+    | SacrebleuSource
+    | PhrasebookSource,
+    Field(discriminator="kind"),
+]
 CorpusSources = Annotated[tuple[CorpusSource, ...], Strict(False)]
 
 
@@ -86,6 +163,10 @@ class DataSettings(Section):
     """Language code of the target side: de."""
     folder: str = "."
     """Relative file names of the sources are looked up here."""
+    cache: str = ""
+    """Folder for what is fetched; empty: dragoman in the user's cache folder."""
+    mirror: str = ""
+    """Fetch from here instead: an address under which <host>/<path> of each file is found."""
     prepared: str = ""
     """Folder for tokenizer and shards; empty: prepared/<name of the recipe>."""
     train: Annotated[CorpusSources, Field(min_length=1)]
@@ -96,6 +177,12 @@ class DataSettings(Section):
     """What `dragoman evaluate` measures on."""
     max_length: PositiveInt = 256
     """Training pairs with more pieces than this on either side are dropped, and counted."""
+
+    @property
+    def cache_folder(self) -> Path:
+        if self.cache:
+            return Path(self.cache)
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
 
 
 class CleaningSettings(Section):
@@ -331,6 +418,13 @@ def config_keys() -> Iterator[tuple[str, str, str]]:
     yield from _keys_of(Config, "")
 
 
+def source_keys() -> Iterator[tuple[str, str, list[tuple[str, str, str]]]]:
+    """(kind, what it is, its keys as in `config_keys`) of every kind of source."""
+    for kind in get_args(get_args(CorpusSource)[0]):
+        keys = [key for key in _keys_of(kind, "") if key[0] != "kind"]
+        yield get_args(kind.model_fields["kind"].annotation)[0], kind.__doc__ or "", keys
+
+
 def _keys_of(section: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
     for name, field in section.model_fields.items():
         nested = field.annotation
@@ -378,7 +472,8 @@ def _sentences(error: ValidationError) -> Iterator[str]:
             case "missing":
                 yield f"{key} is missing; add it"
             case "union_tag_not_found":
-                yield f"{key} needs a kind: text or phrasebook"
+                kinds = "text, tsv, jsonl, tmx, gettext, mtdata, sacrebleu, phrasebook"
+                yield f"{key} needs a kind: one of {kinds}"
             case "value_error":
                 where = f"{key}: " if key else ""
                 yield f"{where}{problem['ctx']['error']}"

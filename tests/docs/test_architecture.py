@@ -41,6 +41,7 @@ FORBIDDEN = {
 TORCH_FREE = [
     "dragoman.cli",
     "dragoman.corpus.sources",
+    "dragoman.corpus.public",
     "dragoman.tokenizer",
     "dragoman.shards.passport",
     "dragoman.preparation",

@@ -1,3 +1,4 @@
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ def config(
 
     Example: dragoman config recipes/wmt16-en-de.toml --workers 4
     """
-    from dragoman.config import config_keys, dump_config, load_config
+    from dragoman.config import config_keys, dump_config, load_config, source_keys
     from dragoman.console import say
     from dragoman.errors import UserError
     from dragoman.training.forecast import figures
@@ -25,6 +26,12 @@ def config(
         for key, default, meaning in config_keys():
             say(f"{key} = {default}" if default else key)
             say(f"    {meaning}")
+        for kind, what, keys_of_kind in source_keys():
+            say(f'\nIn [[data.train]], [[data.validation]] and [[data.test]]: kind = "{kind}"')
+            say(f"    {cleandoc(what)}")
+            for key, default, meaning in keys_of_kind:
+                say(f"    {key} = {default}" if default else f"    {key}")
+                say(f"        {meaning}")
         return
     if recipe is None:
         raise UserError(

@@ -5,10 +5,27 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from dragoman.config import CorpusSource, DataSettings, PhrasebookSource, TextSource
+from dragoman.config import (
+    CorpusSource,
+    DataSettings,
+    GettextSource,
+    JsonlSource,
+    MtdataSource,
+    PhrasebookSource,
+    SacrebleuSource,
+    TextSource,
+    TmxSource,
+    TsvSource,
+)
 from dragoman.corpus import phrasebook
+from dragoman.corpus.download import fetch
+from dragoman.corpus.gettext import find_catalogs, read_catalog
+from dragoman.corpus.jsonl import read_jsonl
 from dragoman.corpus.pair import Pair
+from dragoman.corpus.public import fetch_public, fetch_test_set
 from dragoman.corpus.text import read_lines
+from dragoman.corpus.tmx import read_tmx
+from dragoman.corpus.tsv import read_tsv
 from dragoman.errors import UserError
 
 Split = Literal["train", "validation", "test"]
@@ -22,19 +39,33 @@ def sources_of(data: DataSettings, split: Split) -> tuple[CorpusSource, ...]:
 def input_files(data: DataSettings, *splits: Split) -> list[Path]:
     """Every file that the sources of these splits read, in order, each once."""
     files = [
-        Path(data.folder) / name
+        file
         for split in splits
         for source in sources_of(data, split)
-        if isinstance(source, TextSource)
-        for name in (source.source, source.target)
+        for file in files_of(source, data)
     ]
     return list(dict.fromkeys(files))
 
 
-def describe(source: CorpusSource) -> str:
-    if isinstance(source, TextSource):
-        return f"{source.source} + {source.target}"
-    return f"phrasebook, {source.pairs:,} pairs, seed {source.seed}"
+def files_of(source: CorpusSource, data: DataSettings) -> list[Path]:
+    """The files of one source; those at an address are fetched where they are not in the cache."""
+    languages = own_languages(source, data)
+    match source:
+        case TextSource():
+            hashes = source.sha256 or (None, None)
+            both = zip((source.source, source.target), hashes, strict=True)
+            return [_local(name, data, sha256) for name, sha256 in both]
+        case TsvSource() | JsonlSource() | TmxSource():
+            return [_local(source.file, data)]
+        case GettextSource():
+            return _catalogs(source, data)
+        case MtdataSource():
+            return list(fetch_public(source.name, languages, data.cache_folder, data.mirror))
+        case SacrebleuSource():
+            pair = "-".join(languages)
+            return list(fetch_test_set(source.name, pair, data.cache_folder, data.mirror))
+        case PhrasebookSource():
+            return []
 
 
 def read_pairs(data: DataSettings, split: Split) -> Iterator[Pair]:
@@ -45,12 +76,9 @@ def read_pairs(data: DataSettings, split: Split) -> Iterator[Pair]:
 
 def read_source(source: CorpusSource, data: DataSettings, split: Split) -> Iterator[Pair]:
     """Its pairs with the data's source language first, white space at the ends removed."""
-    if isinstance(source, TextSource):
-        pairs = _aligned(Path(data.folder) / source.source, Path(data.folder) / source.target)
-    else:
-        pairs = _phrases(source, data, split)
+    pairs = _read(source, data, split)
     if is_reversed(source, data):
-        return (Pair(target, source) for source, target in pairs)
+        return (Pair(second, first) for first, second in pairs)
     return pairs
 
 
@@ -58,19 +86,72 @@ def is_reversed(source: CorpusSource, data: DataSettings) -> bool:
     return source.languages == f"{data.target_language}-{data.source_language}"
 
 
+def own_languages(source: CorpusSource, data: DataSettings) -> tuple[str, str]:
+    """In the order in which the source itself has them."""
+    first, _, second = source.languages.partition("-")
+    return (first, second) if first else (data.source_language, data.target_language)
+
+
 def languages_of(source: CorpusSource, data: DataSettings) -> tuple[str, str]:
     """Of the pairs as `read_source` gives them."""
-    if not source.languages or is_reversed(source, data):
-        return data.source_language, data.target_language
-    first, second = source.languages.split("-")
-    return first, second
+    first, second = own_languages(source, data)
+    return (second, first) if is_reversed(source, data) else (first, second)
+
+
+def describe(source: CorpusSource) -> str:
+    match source:
+        case TextSource():
+            return f"{source.source} + {source.target}"
+        case TsvSource() | JsonlSource() | TmxSource():
+            return source.file
+        case GettextSource():
+            return f"message catalogs in {source.folder}"
+        case MtdataSource() | SacrebleuSource():
+            return f"{source.name} ({source.kind})"
+        case PhrasebookSource():
+            return f"phrasebook, {source.pairs:,} pairs, seed {source.seed}"
+
+
+def _read(source: CorpusSource, data: DataSettings, split: Split) -> Iterator[Pair]:
+    files = files_of(source, data)
+    match source:
+        case TextSource() | MtdataSource() | SacrebleuSource():
+            return _aligned(*files)
+        case TsvSource():
+            return read_tsv(files[0], source.source_column, source.target_column)
+        case JsonlSource():
+            return read_jsonl(files[0], source.source_key, source.target_key)
+        case TmxSource():
+            return read_tmx(files[0], *own_languages(source, data))
+        case GettextSource():
+            return (pair for file in files for pair in read_catalog(file))
+        case PhrasebookSource():
+            return _phrases(source, data, split)
+
+
+def _local(name: str, data: DataSettings, sha256: str | None = None) -> Path:
+    if "://" in name:
+        return fetch(name, data.cache_folder, sha256=sha256, mirror=data.mirror)
+    return Path(data.folder) / name
+
+
+def _catalogs(source: GettextSource, data: DataSettings) -> list[Path]:
+    folder = Path(data.folder) / source.folder
+    language = own_languages(source, data)[1]
+    found = find_catalogs(folder, language)
+    if not found:
+        raise UserError(
+            f"{folder}: holds no message catalogs of language {language}; name a folder with "
+            f"{language}/LC_MESSAGES/*.mo or {language}.po in it"
+        )
+    return found
 
 
 def _phrases(source: PhrasebookSource, data: DataSettings, split: Split) -> Iterator[Pair]:
-    if (source.languages or f"{data.source_language}-{data.target_language}") != "en-de":
+    if own_languages(source, data) != ("en", "de"):
         raise UserError(
             "the built-in phrasebook is English-German; set data.source_language to en "
-            "and data.target_language to de, or use another source"
+            "and data.target_language to de, or languages of this source to en-de"
         )
     for english, german in phrasebook.sentence_pairs(split, source.pairs, source.seed):
         yield Pair(english, german)

@@ -2,46 +2,152 @@
 
 import bz2
 import gzip
+import importlib
 import lzma
+import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 from dragoman.errors import UserError
 
-_OPENERS: dict[str, Callable[[Path], AbstractContextManager[Iterable[bytes]]]] = {
-    ".gz": gzip.GzipFile,
-    ".xz": lzma.LZMAFile,
-    ".bz2": bz2.BZ2File,
-}
+LONGEST_LINE_BYTES = 10_000_000
+"""A longer line is no sentence: it is another kind of file, or an archive made to fill memory."""
+
+BLOCK_BYTES = 1 << 16
+"""Read at a time. Checking and decoding a block costs less than doing so for each of its lines."""
 
 
-def _open_plain(path: Path) -> BinaryIO:
-    return path.open("rb")
+class ByteReader(Protocol):
+    def read1(self, size: int, /) -> bytes: ...
 
 
 def read_lines(path: Path) -> Iterator[str]:
     """Lines of a file, white space at their ends removed."""
-    opener = _OPENERS.get(path.suffix, _open_plain)
+    return map(str.strip, read_raw_lines(path))
+
+
+def read_raw_lines(path: Path) -> Iterator[str]:
+    """Lines of a file as they are, but for the line feed: tabs at the ends are columns to some."""
+    with open_binary(path) as file:
+        yield from _decode(_whole_lines(file), str(path))
+
+
+def decode_lines(blocks: Iterable[bytes], name: str) -> Iterator[str]:
+    """Lines of bytes that are already open, white space at their ends removed.
+
+    A block holds one line or several, each to its end, as iterating over a binary file gives them.
+    """
+    return map(str.strip, _decode(blocks, name))
+
+
+def one_line(text: str) -> str:
+    """A text that may hold line breaks, as a corpus has it: on one line, single spaces inside.
+
+    No-break and other typographic spaces stay: they are part of the language.
+    """
+    for character in "\t\r\n":
+        text = text.replace(character, " ")
+    return " ".join(filter(None, text.split(" "))).strip()
+
+
+@contextmanager
+def open_binary(path: Path) -> Iterator[ByteReader]:
+    """The bytes of a file, plain or compressed, in blocks; what cannot be read is a UserError."""
     try:
-        with opener(path) as file:
-            yield from decode_lines(file, str(path))
+        with _OPENERS.get(path.suffix, _open_plain)(path) as file:
+            yield file
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; check its name and its folder") from None
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read to its end ({error}); bring it again") from error
 
 
-def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
+def _open_plain(path: Path) -> BufferedReader:
+    return path.open("rb")
+
+
+@contextmanager
+def _open_zstd(path: Path) -> Iterator[ByteReader]:
+    # Not the zstandard package: it takes an archive that was cut off for one that ended.
+    module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    try:
+        zstd = importlib.import_module(module)
+    except ImportError:
+        raise UserError(
+            f"{path}: reading .zst files needs one more package; pip install dragoman[zstd]"
+        ) from None
+    try:
+        with zstd.ZstdFile(path) as file:
+            yield file
+    except zstd.ZstdError as error:
+        raise OSError(str(error)) from error
+
+
+_OPENERS: dict[str, Callable[[Path], AbstractContextManager[ByteReader]]] = {
+    ".gz": gzip.GzipFile,
+    ".xz": lzma.LZMAFile,
+    ".bz2": bz2.BZ2File,
+    ".zst": _open_zstd,
+}
+
+
+def _whole_lines(file: ByteReader) -> Iterator[bytes]:
+    """Blocks that end where a line ends. A line that is too long comes cut, to be refused."""
+    rest = bytearray()
+    while block := file.read1(BLOCK_BYTES):
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield bytes(rest + block[:end])
+            rest = bytearray(block[end:])
+        else:
+            rest += block
+            if len(rest) > LONGEST_LINE_BYTES:
+                break
+    if rest:
+        yield bytes(rest)
+
+
+def _decode(blocks: Iterable[bytes], name: str) -> Iterator[str]:
     """Lines end at line feeds alone. Splitting at the other line separators of Unicode, as text
     mode and str.splitlines do, shifts one side of a corpus against the other from there on.
     """
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield line.decode("utf-8").strip()
-        except UnicodeDecodeError as error:
-            raise UserError(
-                f"{name}, line {number}: not UTF-8 ({error.reason} at byte {error.start}); "
-                "convert it, for example with iconv -t UTF-8"
-            ) from error
+    number = 1
+    for block in blocks:
+        text = _decode_block(block, name, number)
+        if number == 1:
+            text = text.removeprefix("\ufeff")  # the byte order mark of some editors
+        lines = text.removesuffix("\n").split("\n")
+        yield from lines
+        number += len(lines)
+
+
+def _decode_block(block: bytes, name: str, number: int) -> str:
+    """The text of a block whose first line has this number."""
+
+    def line_at(position: int) -> str:
+        line_feeds = block.count(b"\n", 0, position)
+        return f"{name}, line {number + line_feeds}"
+
+    # Lines are joined from several reads only at the start of a block, so no other can be as long.
+    if len(block) > LONGEST_LINE_BYTES and b"\n" not in block[: LONGEST_LINE_BYTES + 1]:
+        raise UserError(
+            f"{line_at(0)}: longer than {LONGEST_LINE_BYTES / 1e6:g} MB; "
+            "a corpus has one sentence a line, so check that this is a text file"
+        )
+    if (nul := block.find(b"\0")) >= 0:
+        raise UserError(
+            f"{line_at(nul)}: holds a NUL byte, as binary files and UTF-16 do; "
+            "convert it, for example with iconv -f UTF-16 -t UTF-8"
+        )
+    try:
+        return block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte = error.start - (block.rfind(b"\n", 0, error.start) + 1)
+        raise UserError(
+            f"{line_at(error.start)}: not UTF-8 ({error.reason} at byte {byte}); "
+            "convert it, for example with iconv -t UTF-8"
+        ) from error

@@ -20,6 +20,8 @@ FREE_KEYS = (
     "training.patience",
     "training.device",
     "data.folder",
+    "data.cache",
+    "data.mirror",
     "data.prepared",
     "data.test",
     "evaluation",

@@ -1,0 +1,278 @@
+"""Pairs from the message catalogs of programs: .po or .mo files come in, pairs go out.
+
+The source language is the one that messages are written in, English by custom.
+"""
+
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from gettext import c2py
+from pathlib import Path
+from typing import NamedTuple
+
+from dragoman.corpus.pair import Pair
+from dragoman.corpus.text import one_line, open_binary
+from dragoman.errors import UserError
+
+_LITTLE_ENDIAN, _BIG_ENDIAN = b"\xde\x12\x04\x95", b"\x95\x04\x12\xde"
+
+
+class Message(NamedTuple):
+    singular: str
+    """What the program asks for; empty in the header of a catalog."""
+    plural: str | None
+    forms: tuple[str, ...]
+    """Translations, one for each plural form of the target language."""
+    is_fuzzy: bool = False
+    """A translation that was guessed and that nobody has looked at."""
+
+
+def find_catalogs(folder: Path, language: str) -> list[Path]:
+    """Catalogs of a language below a folder, sorted.
+
+    Installed ones (de/LC_MESSAGES/name.mo) and those of source trees (de.po, de/name.po). Beside
+    its .po, a .mo holds the same once more and is left out.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; check its name")
+    wanted = _plain_code(language)
+    catalogs = {
+        path
+        for suffix in ("po", "mo")
+        for path in folder.rglob(f"*.{suffix}")
+        if wanted in map(_plain_code, _places_of_language(path))
+    }
+    return sorted(
+        path for path in catalogs if path.suffix == ".po" or path.with_suffix(".po") not in catalogs
+    )
+
+
+def _places_of_language(path: Path) -> tuple[str, ...]:
+    parent = path.parent
+    return path.stem, parent.parent.name if parent.name == "LC_MESSAGES" else parent.name
+
+
+def _plain_code(language: str) -> str:
+    return language.lower().replace("-", "_")
+
+
+def read_catalog(path: Path) -> Iterator[Pair]:
+    """Pairs of a catalog, cleaned to sentences; what is fuzzy, obsolete or untranslated is not."""
+    content = bytearray()  # whole, as programs load it: catalogs are small
+    with open_binary(path) as file:
+        while block := file.read1(1 << 20):
+            content += block
+    is_compiled = content[:4] in (_LITTLE_ENDIAN, _BIG_ENDIAN)
+    messages = _read_mo(bytes(content), path) if is_compiled else _read_po(bytes(content), path)
+    yield from _pairs(messages)
+
+
+def _pairs(messages: Iterable[Message]) -> Iterator[Pair]:
+    form_of_one, form_of_many = 0, -1
+    for message in messages:
+        if not message.singular:
+            form_of_one, form_of_many = _plural_forms(message.forms[0])
+            continue
+        if message.is_fuzzy:
+            continue
+        pairs = [_sentences(message.singular, _form(message, form_of_one))]
+        if message.plural is not None:
+            pairs.append(_sentences(message.plural, _form(message, form_of_many)))
+        yield from (pair for pair in dict.fromkeys(pairs) if pair.source and pair.target)
+
+
+def _form(message: Message, number: int) -> str:
+    return message.forms[number] if number < len(message.forms) else message.forms[-1]
+
+
+def _plural_forms(header: str) -> tuple[int, int]:
+    """Which forms of a translation stand for one thing and for many things.
+
+    Mostly the first and the last, but Arabic has none before one, and Slovenian catalogs begin with
+    many. Five stands for many: languages that set small numbers apart seldom count it among them.
+    """
+    rule = re.search(r"(?<!n)plural\s*=\s*([^;\n]+)", header)
+    try:
+        form_of = c2py(rule[1]) if rule else None
+        return (form_of(1), form_of(5)) if form_of else (0, -1)
+    except (ValueError, ZeroDivisionError):
+        return 0, -1
+
+
+def _charset(header: str) -> str:
+    match = re.search(r"charset\s*=\s*([\w.:+-]+)", header)
+    # CHARSET is what a template has until a translator fills it in.
+    return match[1] if match and match[1] != "CHARSET" else "utf-8"
+
+
+# .po: text
+
+
+_FIELD = re.compile(
+    r'(?:(msgctxt|msgid_plural|msgid|msgstr(?:\[\d\])?)\s*)?"((?:[^"\\\0]|\\[^\0])*)"'
+)
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)")
+_ESCAPED = dict(zip('abfnrtv"\\', '\a\b\f\n\r\t\v"\\', strict=True))
+
+
+def _read_po(content: bytes, path: Path) -> Iterator[Message]:
+    # The header, the first message, says how the file is to be decoded, itself included.
+    header = b"".join(re.split(rb"^msgid\b", content, maxsplit=2, flags=re.MULTILINE)[:2])
+    charset = _charset(header.decode("latin-1"))
+    try:
+        text = content.decode(charset)
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{path}, line {number}: not {charset} ({error.reason}), which the header promises; "
+            "correct the charset in the header"
+        ) from error
+    except LookupError:
+        raise UserError(
+            f"{path}: the charset {charset} of the header is not known; correct it"
+        ) from None
+    return _parse_po(text, path)
+
+
+def _parse_po(text: str, path: Path) -> Iterator[Message]:
+    fields: dict[str, str] = {}
+    keyword, number = "", 0
+    is_fuzzy = False
+    for number, line in enumerate(map(str.strip, text.removeprefix("\ufeff").split("\n")), start=1):
+        if not line:
+            continue
+        match = _FIELD.fullmatch(line)
+        if not match and not line.startswith("#"):
+            raise UserError(f"{path}, line {number}: not a line of a catalog; mend it")
+        begins_entry = not match or match[1] in ("msgctxt", "msgid")
+        if begins_entry and any(name.startswith("msgstr") for name in fields):
+            yield _message(fields, is_fuzzy, path, number - 1)
+            fields, keyword, is_fuzzy = {}, "", False
+        if match:
+            keyword = match[1] or keyword
+            if not keyword or (match[1] and keyword in fields):
+                raise UserError(f"{path}, line {number}: out of place here; mend the message")
+            fields[keyword] = fields.get(keyword, "") + _unescape(match[2], path, number)
+        elif line.startswith("#,"):
+            is_fuzzy = is_fuzzy or "fuzzy" in re.split(r"[,\s]+", line)
+        elif line.startswith("#~"):  # obsolete: a comment to us, and flags before it are its own
+            is_fuzzy = False
+    if fields:
+        yield _message(fields, is_fuzzy, path, number)
+
+
+def _message(fields: dict[str, str], is_fuzzy: bool, path: Path, number: int) -> Message:
+    forms = tuple(fields[name] for name in sorted(fields) if name.startswith("msgstr"))
+    if "msgid" not in fields or not forms:
+        raise UserError(
+            f"{path}, line {number}: a message ends here that lacks its msgid or msgstr; "
+            "mend it or bring the file again"
+        )
+    return Message(fields["msgid"], fields.get("msgid_plural"), forms, is_fuzzy)
+
+
+def _unescape(text: str, path: Path, number: int) -> str:
+    def character(match: re.Match[str]) -> str:
+        code = match[1]
+        if code in _ESCAPED:
+            return _ESCAPED[code]
+        value = int(code[1:], 16) if code[0] == "x" else int(code, 8)
+        if not 0 < value < 128:
+            raise ValueError  # a byte of some encoding
+        return chr(value)
+
+    try:
+        return _ESCAPE.sub(character, text) if "\\" in text else text
+    except ValueError:
+        raise UserError(
+            f"{path}, line {number}: an escape that no program knows; write the character itself"
+        ) from None
+
+
+# .mo: compiled
+
+
+def _read_mo(content: bytes, path: Path) -> Iterator[Message]:
+    """The format of https://www.gnu.org/software/gettext/manual/html_node/MO-Files.html.
+
+    Python's own reader gives up the plurals of the source language.
+    """
+    byte_order = "<" if content.startswith(_LITTLE_ENDIAN) else ">"
+    charset = "utf-8"
+    try:
+        count, ids_at, translations_at = struct.unpack_from(f"{byte_order}3I", content, 8)
+        for number in range(count):
+            singular, *plurals = _entry(content, byte_order, ids_at + number * 8)
+            forms = _entry(content, byte_order, translations_at + number * 8)
+            if not singular:
+                charset = _charset(forms[0].decode("latin-1"))
+            yield Message(
+                singular.rpartition(b"\4")[2].decode(charset),  # a context stands before it
+                plurals[0].decode(charset) if plurals else None,
+                tuple(form.decode(charset) for form in forms),
+            )
+    except (struct.error, ValueError, LookupError) as error:
+        raise UserError(f"{path}: not a whole catalog ({error}); bring it again") from error
+
+
+def _entry(content: bytes, byte_order: str, position: int) -> list[bytes]:
+    length, offset = struct.unpack_from(f"{byte_order}2I", content, position)
+    if offset + length > len(content):
+        raise ValueError("a message reaches over its end")
+    return content[offset : offset + length].split(b"\0")
+
+
+# From messages to sentences
+
+
+def _key_pattern(marker: str) -> re.Pattern[str]:
+    """The key of a menu entry: a letter marked in a word, or one in parentheses of its own where
+    the writing has no such letter. Words that look like code have none.
+    """
+    code = r"\s%{}()<>/=;$@\[\]\\"
+    return re.compile(
+        rf"\s*[(\uff08]{marker}\w[)\uff09]"
+        rf"|(?<!\S)(?P<before>[^\d_{code}]*){marker}(?P<after>\w[^{code}]*)(?!\S)"
+    )
+
+
+_KEY_PATTERNS = {marker: _key_pattern(marker) for marker in "_&"}
+
+
+def _sentences(source: str, target: str) -> Pair:
+    for marker in _KEY_PATTERNS:
+        source, target = (
+            _without_key(source, target, marker),
+            _without_key(target, source, marker),
+        )
+    return Pair(one_line(source), one_line(target))
+
+
+def _without_key(text: str, translation: str, marker: str) -> str:
+    key = _find_key(text, marker)
+    if not key:
+        return text
+    if key["before"] is None:
+        return text[: key.start()] + text[key.end() :]
+    if key["before"] and not _is_label(text, key, translation, marker):
+        return text
+    return text.replace(marker, "")
+
+
+def _find_key(text: str, marker: str) -> re.Match[str] | None:
+    return _KEY_PATTERNS[marker].search(text) if text.count(marker) == 1 else None
+
+
+def _is_label(text: str, key: re.Match[str], translation: str, marker: str) -> bool:
+    """Whether a mark inside a word is a key (E_xit), not part of a name (file_name, R&D).
+
+    Labels begin with a capital letter and have a key on both sides. Names stay the same on both.
+    """
+    name = re.search(rf"[a-zA-Z\d]*{marker}[a-zA-Z\d]*", text)
+    return (
+        not text.lstrip()[:1].islower()
+        and not key["after"][0].isupper()
+        and _find_key(translation, marker) is not None
+        and name is not None
+        and name[0] not in translation
+    )

@@ -1,0 +1,150 @@
+import bz2
+import gzip
+import io
+import lzma
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.corpus import text
+from dragoman.corpus.text import (
+    BLOCK_BYTES,
+    LONGEST_LINE_BYTES,
+    decode_lines,
+    one_line,
+    read_lines,
+    read_raw_lines,
+)
+from dragoman.errors import UserError
+
+COMPRESS = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
+
+
+def write(folder, content, name="a.txt"):
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"one", b"one\n", b"one\n\n", b"\none", b"one\ntwo\nthree"]
+)
+def test_lines_end_at_line_feeds_and_the_last_one_needs_none(tmp_path, content):
+    expected = content.decode().removesuffix("\n").split("\n") if content else []
+    assert list(read_lines(write(tmp_path, content))) == expected
+
+
+def test_lines_that_lie_across_blocks_stay_whole(tmp_path):
+    lines = [f"{number} {'ä' * (number % 97)}".strip() for number in range(5000)]
+    content = "\n".join(lines).encode()
+    assert len(content) > 3 * BLOCK_BYTES
+    assert list(read_lines(write(tmp_path, content))) == lines
+
+
+def test_raw_lines_keep_white_space_at_their_ends(tmp_path):
+    path = write(tmp_path, b"\ta \n b\t\r\n")
+    assert list(read_raw_lines(path)) == ["\ta ", " b\t\r"]
+    assert list(read_lines(path)) == ["a", "b"]
+
+
+def test_a_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
+    path = write(tmp_path, "\ufeffone\n\ufefftwo\n".encode())
+    assert list(read_lines(path)) == ["one", "\ufefftwo"]
+
+
+def test_a_nul_byte_is_refused_with_file_and_line(tmp_path):
+    path = write(tmp_path, b"one\ntwo\nth\0ree\n")
+    with pytest.raises(UserError, match=r"a\.txt, line 3: holds a NUL byte"):
+        list(read_lines(path))
+
+
+def test_the_line_of_a_bad_byte_is_right_many_blocks_into_a_file(tmp_path):
+    path = write(tmp_path, b"0123456789\n" * 50_000 + b"ab\xff\n")
+    with pytest.raises(UserError, match=r"a\.txt, line 50001: not UTF-8 .* at byte 2\)"):
+        list(read_lines(path))
+
+
+def test_a_file_that_changes_its_encoding_is_not_utf8_from_there(tmp_path):
+    path = write(tmp_path, "fünf\n".encode() + "fünf\n".encode("latin-1"))
+    with pytest.raises(UserError, match=r"a\.txt, line 2: not UTF-8"):
+        list(read_lines(path))
+
+
+def test_the_longest_line_is_read_and_one_byte_more_is_refused(tmp_path):
+    longest = b"a" * LONGEST_LINE_BYTES
+    assert len(list(read_lines(write(tmp_path, b"b\n" + longest + b"\nc\n")))) == 3
+    path = write(tmp_path, b"b\n" + longest + b"a\nc\n")
+    with pytest.raises(UserError, match=r"a\.txt, line 2: longer than 10 MB"):
+        list(read_lines(path))
+
+
+def test_an_archive_that_unpacks_to_one_endless_line_is_not_unpacked(tmp_path, monkeypatch):
+    read = []
+    plain_read1 = gzip.GzipFile.read1
+
+    def counted_read1(self, size):
+        read.append(plain_read1(self, size))
+        return read[-1]
+
+    monkeypatch.setattr(gzip.GzipFile, "read1", counted_read1)
+    path = write(tmp_path, gzip.compress(b"a" * (3 * LONGEST_LINE_BYTES)), "bomb.gz")
+    with pytest.raises(UserError, match=r"bomb\.gz, line 1: longer than 10 MB"):
+        list(read_lines(path))
+    assert sum(map(len, read)) <= LONGEST_LINE_BYTES + BLOCK_BYTES
+
+
+def test_lines_come_before_the_file_is_read_to_its_end(tmp_path):
+    path = write(tmp_path, b"one\n" * BLOCK_BYTES + b"\xff")
+    assert next(iter(read_lines(path))) == "one"
+
+
+@pytest.mark.parametrize("suffix", ["gz", "xz", "bz2"])
+def test_a_damaged_archive_is_one_sentence(tmp_path, suffix):
+    whole = COMPRESS[suffix](b"".join(b"line %d\n" % number for number in range(10_000)))
+    middle = len(whole) // 2
+    torn = whole[:middle] + bytes(byte ^ 255 for byte in whole[middle:])
+    with pytest.raises(UserError, match=rf"a\.{suffix}: cannot be read to its end.*bring it again"):
+        list(read_lines(write(tmp_path, torn, f"a.{suffix}")))
+
+
+def test_zstandard_archives_read_like_plain_files_also_in_several_frames(tmp_path):
+    zstd = pytest.importorskip("backports.zstd")
+    content = zstd.compress(b"one\ntw") + zstd.compress(b"o\n")
+    assert list(read_lines(write(tmp_path, content, "a.zst"))) == ["one", "two"]
+
+
+def test_a_truncated_zstandard_archive_is_named(tmp_path):
+    zstd = pytest.importorskip("backports.zstd")
+    whole = zstd.compress(b"".join(b"line %d\n" % number for number in range(10_000)))
+    for broken in (whole[: len(whole) // 2], b"not an archive"):
+        with pytest.raises(UserError, match=r"a\.zst: cannot be read to its end.*bring it again"):
+            list(read_lines(write(tmp_path, broken, "a.zst")))
+
+
+def test_without_the_package_for_zstandard_one_sentence_says_how_to_get_it(tmp_path, monkeypatch):
+    for module in ("backports.zstd", "compression.zstd"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UserError, match=r"a\.zst: .*pip install dragoman\[zstd\]"):
+        list(read_lines(write(tmp_path, b"", "a.zst")))
+
+
+def test_open_files_give_lines_as_they_arrive():
+    lines = decode_lines(io.BytesIO(b" one\ntwo\xff\n"), "standard input")
+    assert next(lines) == "one"
+    with pytest.raises(UserError, match="standard input, line 2: not UTF-8"):
+        next(lines)
+
+
+def test_a_text_on_several_lines_becomes_one_line_and_keeps_its_no_break_spaces():
+    assert one_line(" one\r\n\ttwo  three\u00a0! \n") == "one two three\u00a0!"
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"]))))
+def test_any_lines_come_back_as_they_were(lines):
+    content = "".join(f"{line}\n" for line in lines).encode()
+    blocks = list(text._whole_lines(io.BytesIO(content)))
+    decoded = list(text._decode(blocks, "a"))
+    assert "\n".join(decoded) == "\n".join(lines).removeprefix("\ufeff")
+    assert len(decoded) == len(lines)
