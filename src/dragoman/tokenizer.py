@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import sentencepiece
@@ -11,6 +12,10 @@ from dragoman.config import TokenizerSettings
 from dragoman.errors import CorruptFileError, UserError
 
 Ids = list[int]
+
+_SPACE = "\u2581"  # how SentencePiece writes a space inside a piece
+WORDS_REMEMBERED = 1_000_000
+_LINES_AT_ONCE = 256  # few enough for their words to stay in the processor's cache
 
 
 class Tokenizer:
@@ -46,9 +51,51 @@ class Tokenizer:
         )
         return encoded
 
+    def splits_at_spaces(self) -> bool:
+        """Whether encoding a line is encoding its words one after the other."""
+        pieces = (self._pieces.id_to_piece(number) for number in range(self.size))
+        if any(_SPACE in piece[1:] for piece in pieces):
+            return False
+        one, two = self._pieces.encode(["a", "a a"], out_type=int)
+        return bool(two == one + one)
+
     def decode(self, sequences: Sequence[Ids]) -> list[str]:
         decoded: list[str] = self._pieces.decode(list(sequences))
         return decoded
+
+
+class WordCache:
+    """Encodes like its tokenizer, but each word once: several times as fast on a corpus.
+
+    Right only where no piece reaches over a space, so a model that has such pieces, or that treats
+    the first word of a line in its own way, is asked line by line as ever.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._words: dict[str, Ids] = {}
+        self._is_right = tokenizer.splits_at_spaces()
+
+    def encode(self, texts: Sequence[str]) -> list[Ids]:
+        if not self._is_right:
+            return self._tokenizer.encode(texts)
+        encoded: list[Ids] = []
+        for begin in range(0, len(texts), _LINES_AT_ONCE):
+            encoded += self._encode(texts[begin : begin + _LINES_AT_ONCE])
+        return encoded
+
+    def _encode(self, texts: Sequence[str]) -> list[Ids]:
+        rows = [text.split(" ") for text in texts]
+        words = self._words
+        unseen = {word for row in rows for word in row if word not in words}
+        if unseen:
+            if len(words) + len(unseen) > WORDS_REMEMBERED:
+                words.clear()
+                unseen = {word for row in rows for word in row}
+            for word, ids in zip(unseen, self._tokenizer.encode(list(unseen)), strict=True):
+                words[word] = ids[:-1]
+        look_up, end = words.__getitem__, (self._tokenizer.end,)
+        return [[*chain.from_iterable(map(look_up, row)), *end] for row in rows]
 
 
 def learn_tokenizer(texts: Iterable[str], settings: TokenizerSettings) -> Tokenizer:

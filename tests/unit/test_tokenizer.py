@@ -2,10 +2,13 @@ import io
 
 import pytest
 import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from dragoman import tokenizer as tokenizer_module
 from dragoman.config import TokenizerSettings
 from dragoman.errors import DragomanError, UserError
-from dragoman.tokenizer import Tokenizer, learn_tokenizer
+from dragoman.tokenizer import Tokenizer, WordCache, learn_tokenizer
 
 TEXT = ["the cat sees the old house", "die Katze sieht das alte Haus", "fünf schöne Äpfel"] * 5
 
@@ -20,7 +23,7 @@ def test_text_survives_the_way_to_ids_and_back():
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_the_same_text_gives_the_same_bytes(kind):
-    settings = TokenizerSettings(vocabulary=45, kind=kind)
+    settings = TokenizerSettings(vocabulary=32, kind=kind)
     assert learn_tokenizer(TEXT, settings).model == learn_tokenizer(TEXT, settings).model
 
 
@@ -43,7 +46,7 @@ def test_a_vocabulary_too_small_for_the_letters_is_refused():
 def test_a_model_learned_elsewhere_without_padding_serves_too(tmp_path):
     learned = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXT), model_writer=learned, vocab_size=45, bos_id=-1, minloglevel=2
+        sentence_iterator=iter(TEXT), model_writer=learned, vocab_size=30, bos_id=-1, minloglevel=2
     )
     path = tmp_path / "other.model"
     path.write_bytes(learned.getvalue())
@@ -58,3 +61,45 @@ def test_a_file_that_is_no_model_is_named(tmp_path):
         Tokenizer.load(tmp_path / "x.model")
     with pytest.raises(UserError, match=r"none\.model"):
         Tokenizer.load(tmp_path / "none.model")
+
+
+LEARNED = {
+    kind: learn_tokenizer(TEXT, TokenizerSettings(vocabulary=size, kind=kind))
+    for kind, size in (("bpe", 60), ("unigram", 32))
+}
+LETTERS = st.text("abdehinostuäßK.,1 ", max_size=30)
+ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+@settings(deadline=None, max_examples=300)
+@given(kind=st.sampled_from(["bpe", "unigram"]), texts=st.lists(LETTERS | ANYTHING, max_size=5))
+def test_the_word_cache_gives_the_ids_of_whole_lines(kind, texts):
+    tokenizer = LEARNED[kind]
+    assert tokenizer.splits_at_spaces()
+    words = WordCache(tokenizer)
+    for _ in range(2):
+        assert words.encode(texts) == tokenizer.encode(texts)
+
+
+def test_the_word_cache_is_bounded(monkeypatch):
+    monkeypatch.setattr(tokenizer_module, "WORDS_REMEMBERED", 10)
+    words = WordCache(LEARNED["bpe"])
+    for number in range(20):
+        texts = [f"{number} a{number} katze", "haus"]
+        assert words.encode(texts) == LEARNED["bpe"].encode(texts)
+        assert len(words._words) <= 10
+
+
+def test_a_model_whose_pieces_reach_over_spaces_is_asked_for_whole_lines():
+    learned = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT * 20),
+        model_writer=learned,
+        vocab_size=80,
+        model_type="bpe",
+        split_by_whitespace=False,
+        minloglevel=2,
+    )
+    tokenizer = Tokenizer(learned.getvalue())
+    assert not tokenizer.splits_at_spaces()
+    assert WordCache(tokenizer).encode(TEXT) == tokenizer.encode(TEXT)

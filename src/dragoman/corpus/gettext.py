@@ -57,7 +57,7 @@ def _plain_code(language: str) -> str:
 
 
 def read_catalog(path: Path) -> Iterator[Pair]:
-    """Pairs of a catalog, cleaned to sentences; what is fuzzy, obsolete or untranslated is not."""
+    """Pairs of a catalog, cleaned to sentences; not the fuzzy, obsolete and untranslated."""
     content = bytearray()  # whole, as programs load it: catalogs are small
     with open_binary(path) as file:
         while block := file.read1(1 << 20):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dragoman.corpus.pair import Pair
 from dragoman.shards.files import ShardFile, write_shard
-from dragoman.tokenizer import Tokenizer
+from dragoman.tokenizer import Tokenizer, WordCache
 
 # Lengths are counted in buckets of eight pieces; the last holds all that are longer.
 BUCKET = 8
@@ -79,13 +79,14 @@ def encode_shard(
     pairs: Sequence[Pair],
     repeats: npt.NDArray[np.int64] | None,
     tokenizer: Tokenizer,
+    words: WordCache,
     max_length: int,
     folder: Path,
     stem: str,
 ) -> ShardFigures:
     """Write the pairs that fit as shard `stem`; `repeats` says how often each is to be seen."""
     figures = ShardFigures()
-    sides = [tokenizer.encode(texts) for texts in zip(*pairs, strict=True)] or [[], []]
+    sides = [words.encode(texts) for texts in zip(*pairs, strict=True)] or [[], []]
     lengths = np.array([[len(ids) for ids in side] for side in sides], np.int64).T
     is_kept = np.ones(len(pairs), dtype=np.bool_)
     for reason, holds in (

@@ -37,7 +37,7 @@ from dragoman.shards.passport import (
     SourceRecord,
     SplitRecord,
 )
-from dragoman.tokenizer import Tokenizer, learn_tokenizer
+from dragoman.tokenizer import Tokenizer, WordCache, learn_tokenizer
 
 INPUTS_NAME = "inputs.json"
 # Below this much text, starting processes costs more than they save.
@@ -159,6 +159,7 @@ def encode_share(config: Config, share: Share, advance: Advance) -> None:
     """Encode the kept pairs of a share's slices that are not encoded yet."""
     plan = make_plan(config)
     tokenizer = Tokenizer.load(plan.tokenizer_file)
+    words = WordCache(tokenizer)
     for number in plan.clean.numbers():
         if not share.has(number) or plan.shards.is_done(number):
             continue
@@ -169,6 +170,7 @@ def encode_share(config: Config, share: Share, advance: Advance) -> None:
             [pair for pair, stays in zip(_pairs(plan.clean, number), kept, strict=True) if stays],
             repeats_of(of_slice[kept], weight),
             tokenizer,
+            words,
             config.data.max_length,
             plan.shards.folder,
             stem=f"train-{number:05d}",
@@ -425,7 +427,13 @@ def _train_record(plan: Plan, figures: ShardFigures) -> SplitRecord:
 def _held_out_record(plan: Plan, number: int, split: Split, tokenizer: Tokenizer) -> SplitRecord:
     pairs = _pairs(plan.held_out, number)
     figures = encode_shard(
-        pairs, None, tokenizer, plan.config.data.max_length, plan.shards.folder, stem=split
+        pairs,
+        None,
+        tokenizer,
+        WordCache(tokenizer),
+        plan.config.data.max_length,
+        plan.shards.folder,
+        stem=split,
     )
     files = [plan.held_out.file(number, side) for side in ("source", "target")]
     names = [str(file.relative_to(plan.folder)) for file in files]

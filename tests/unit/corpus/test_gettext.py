@@ -94,6 +94,11 @@ def test_plural_forms_give_a_pair_each_for_one_and_for_many(tmp_path):
     assert read(tmp_path, content) == [("%d file", "%d Datei"), ("%d files", "%d Dateien")]
 
 
+def test_a_plural_that_says_the_same_is_one_pair(tmp_path):
+    content = 'msgid "sheep"\nmsgid_plural "sheep"\nmsgstr[0] "羊"\n'
+    assert read(tmp_path, content) == [("sheep", "羊")]
+
+
 @pytest.mark.parametrize(
     ("rule", "forms", "expected"),
     [
