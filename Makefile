@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test format lint types pytest clean help
+.PHONY: demo test format lint types pytest bench-prepare clean help
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/.installed ## from nothing to a trained translator, with a report
 	$(BIN)/python -m dragoman demo
@@ -42,6 +42,9 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
+
+bench-prepare: $(VENV)/.installed ## preparation beside the raw SentencePiece encoder
+	$(BIN)/python benchmarks/prepare.py
 
 clean: ## remove the virtual environment and the caches, keep runs and data
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -76,10 +76,16 @@ def read_pairs(data: DataSettings, split: Split) -> Iterator[Pair]:
 
 def read_source(source: CorpusSource, data: DataSettings, split: Split) -> Iterator[Pair]:
     """Its pairs with the data's source language first, white space at the ends removed."""
-    pairs = _read(source, data, split)
-    if is_reversed(source, data):
-        return (Pair(second, first) for first, second in pairs)
-    return pairs
+    swap = is_reversed(source, data)
+    count = 0
+    for count, (first, second) in enumerate(_read(source, data, split), start=1):
+        yield Pair(second, first) if swap else Pair(first, second)
+    if not count:
+        languages = " and ".join(own_languages(source, data))
+        raise UserError(
+            f"{describe(source)}: gives not a single pair in {languages}; name another source or "
+            "set its languages"
+        )
 
 
 def is_reversed(source: CorpusSource, data: DataSettings) -> bool:
@@ -170,5 +176,3 @@ def _aligned(source_file: Path, target_file: Path) -> Iterator[Pair]:
             )
         count += 1
         yield Pair(source, target)
-    if not count:
-        raise UserError(f"{source_file} and {target_file} are empty; name files with sentences")

@@ -91,8 +91,15 @@ def test_empty_and_missing_files_are_named(tmp_path):
     with pytest.raises(UserError, match=r"a\.en: no such file"):
         list(read_pairs(data(tmp_path), "train"))
     write(tmp_path, b"", b"")
-    with pytest.raises(UserError, match=r"a\.en and .*a\.de are empty"):
+    with pytest.raises(UserError, match=r"a\.en \+ a\.de: gives not a single pair"):
         list(read_pairs(data(tmp_path), "train"))
+
+
+def test_a_memory_without_the_languages_is_told_apart_from_a_small_one(tmp_path):
+    (tmp_path / "a.tmx").write_text(TMX, encoding="utf-8")
+    source = TmxSource(kind="tmx", file="a.tmx", languages="fr-nl")
+    with pytest.raises(UserError, match=r"a\.tmx: gives not a single pair in fr and nl"):
+        list(read_pairs(data(tmp_path, source), "train"))
 
 
 def test_the_phrasebook_is_english_german_only(tmp_path):

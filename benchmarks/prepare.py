@@ -1,0 +1,152 @@
+"""Preparation beside the raw SentencePiece encoder, on the same text, in one run, interleaved.
+
+    python benchmarks/prepare.py [--pairs N] [--repeats N]
+
+Text: phrasebook sentences, three a line. The tokenizer is learned once and given to both, so that
+neither side's time has learning in it. The other side is what a user would write: SentencePiece's
+own encoder with all threads and NumPy files, without cleaning, deduplication or hashes; and, where
+it is installed, the command-line encoder spm_encode with a Python writer behind it.
+"""
+
+import argparse
+import os
+import platform
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+
+from dragoman.config import TokenizerSettings
+from dragoman.corpus.phrasebook import sentence_pairs
+from dragoman.tokenizer import learn_tokenizer
+
+RECIPE = """
+name = "bench"
+[data]
+source_language = "en"
+target_language = "de"
+folder = "{folder}"
+prepared = "{folder}/prepared"
+train = [{{ kind = "text", source = "train.en", target = "train.de" }}]
+validation = [{{ kind = "text", source = "valid.en", target = "valid.de" }}]
+[tokenizer]
+model = "{folder}/tokenizer.model"
+[model]
+preset = "transformer-tiny"
+[training]
+steps = 1
+"""
+
+RAW = """
+import sys, numpy, sentencepiece
+folder, threads = sys.argv[1], int(sys.argv[2])
+pieces = sentencepiece.SentencePieceProcessor(model_file=folder + "/tokenizer.model")
+for side in ("en", "de"):
+    with open(f"{folder}/train.{side}", encoding="utf-8") as file:
+        lines = [line.rstrip("\\n") for line in file]
+    ids = pieces.encode(lines, out_type=int, add_eos=True, num_threads=threads)
+    bounds = numpy.cumsum([0, *map(len, ids)])
+    tokens = numpy.concatenate([numpy.asarray(row, dtype=numpy.uint16) for row in ids])
+    numpy.save(f"{folder}/raw.{side}.tokens.npy", tokens)
+    numpy.save(f"{folder}/raw.{side}.bounds.npy", bounds)
+"""
+
+COMMAND_LINE = """
+import sys, subprocess, numpy
+folder = sys.argv[1]
+encoders = {
+    side: subprocess.Popen(
+        ["spm_encode", f"--model={folder}/tokenizer.model", "--output_format=id",
+         "--extra_options=eos", f"--input={folder}/train.{side}"],
+        stdout=open(f"{folder}/{side}.ids", "wb"),
+    )
+    for side in ("en", "de")
+}
+for side, encoder in encoders.items():
+    assert encoder.wait() == 0
+    with open(f"{folder}/{side}.ids", encoding="utf-8") as file:
+        ids = [numpy.array(line.split(), dtype=numpy.uint16) for line in file]
+    numpy.save(f"{folder}/raw.{side}.bounds.npy", numpy.cumsum([0, *map(len, ids)]))
+    numpy.save(f"{folder}/raw.{side}.tokens.npy", numpy.concatenate(ids))
+"""
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--pairs", type=int, default=150_000)
+    arguments.add_argument("--repeats", type=int, default=5)
+    options = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        compare(Path(name), options.pairs, options.repeats)
+
+
+def compare(folder: Path, pairs: int, repeats: int) -> None:
+    write_text(folder, pairs)
+    threads = os.cpu_count() or 1
+    rivals = {
+        "dragoman prepare": [sys.executable, "-m", "dragoman", "prepare", f"{folder}/recipe.toml"],
+        "sentencepiece in Python": [sys.executable, "-c", RAW, str(folder), str(threads)],
+    }
+    if shutil.which("spm_encode"):
+        rivals["spm_encode + writer"] = [sys.executable, "-c", COMMAND_LINE, str(folder)]
+    measured: dict[str, list[tuple[float, float]]] = {rival: [] for rival in rivals}
+    for repeat in range(repeats):
+        for rival, command in rivals.items():
+            shutil.rmtree(folder / "prepared", ignore_errors=True)
+            measured[rival].append(run(command))
+            wall_s, cpu_s = measured[rival][-1]
+            print(
+                f"{repeat + 1}/{repeats} {rival}: {wall_s:.2f} s, {cpu_s:.2f} s of CPU", flush=True
+            )
+
+    ours_wall, ours_cpu = zip(*measured["dragoman prepare"], strict=True)
+    print(
+        f"\n{platform.processor() or platform.machine()}, {threads} cores, {pairs:,} pairs of "
+        f"{(folder / 'train.en').stat().st_size / 1e6:.0f} + "
+        f"{(folder / 'train.de').stat().st_size / 1e6:.0f} MB, {repeats} repeats, medians\n"
+    )
+    print("| | wall, s | CPU, s | pairs/s | Dragoman's speed against it, wall (CPU) |")
+    print("|---|---|---|---|---|")
+    for rival, times in measured.items():
+        wall, cpu = zip(*times, strict=True)
+        wall_ratio = statistics.median(w / o for w, o in zip(wall, ours_wall, strict=True))
+        cpu_ratio = statistics.median(c / o for c, o in zip(cpu, ours_cpu, strict=True))
+        print(
+            f"| {rival} | {statistics.median(wall):.2f} | {statistics.median(cpu):.2f} "
+            f"| {pairs / statistics.median(wall):,.0f} | {wall_ratio:.2f} ({cpu_ratio:.2f}) |"
+        )
+
+
+def write_text(folder: Path, pairs: int) -> None:
+    sentences = sentence_pairs("train", 3 * pairs, seed=1)
+    with (folder / "train.en").open("w") as english, (folder / "train.de").open("w") as german:
+        while three := list(islice(sentences, 3)):
+            english.write(" ".join(pair[0] for pair in three) + "\n")
+            german.write(" ".join(pair[1] for pair in three) + "\n")
+    (folder / "valid.en").write_text("One.\n")
+    (folder / "valid.de").write_text("Eins.\n")
+    lines = (folder / "train.en").read_text().splitlines()[:20_000]
+    lines += (folder / "train.de").read_text().splitlines()[:20_000]
+    tokenizer = learn_tokenizer(lines, TokenizerSettings(vocabulary=3000))
+    (folder / "tokenizer.model").write_bytes(tokenizer.model)
+    (folder / "recipe.toml").write_text(RECIPE.format(folder=folder))
+
+
+def run(command: list[str]) -> tuple[float, float]:
+    """Wall and CPU seconds of a command, its processes included."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begun = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    wall_s = time.perf_counter() - begun
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall_s, cpu_s
+
+
+if __name__ == "__main__":
+    main()
