@@ -77,10 +77,11 @@ def read_pairs(data: DataSettings, split: Split) -> Iterator[Pair]:
 def read_source(source: CorpusSource, data: DataSettings, split: Split) -> Iterator[Pair]:
     """Its pairs with the data's source language first, white space at the ends removed."""
     swap = is_reversed(source, data)
-    count = 0
-    for count, (first, second) in enumerate(_read(source, data, split), start=1):
+    is_empty = True
+    for first, second in _read(source, data, split):
+        is_empty = False
         yield Pair(second, first) if swap else Pair(first, second)
-    if not count:
+    if is_empty:
         languages = " and ".join(own_languages(source, data))
         raise UserError(
             f"{describe(source)}: gives not a single pair in {languages}; name another source or "
@@ -164,15 +165,14 @@ def _phrases(source: PhrasebookSource, data: DataSettings, split: Split) -> Iter
 
 
 def _aligned(source_file: Path, target_file: Path) -> Iterator[Pair]:
-    count = 0
-    for source, target in zip_longest(read_lines(source_file), read_lines(target_file)):
+    both = zip_longest(read_lines(source_file), read_lines(target_file))
+    for number, (source, target) in enumerate(both):
         if source is None or target is None:
             shorter, longer = (
                 (source_file, target_file) if source is None else (target_file, source_file)
             )
             raise UserError(
-                f"{shorter} ends after line {count}, but {longer} goes on; "
+                f"{shorter} ends after line {number}, but {longer} goes on; "
                 "both sides need the same number of lines, so mend the files and run again"
             )
-        count += 1
         yield Pair(source, target)
