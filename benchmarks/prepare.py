@@ -11,6 +11,7 @@ it is installed, the command-line encoder spm_encode with a Python writer behind
 import argparse
 import os
 import platform
+import random
 import resource
 import shutil
 import statistics
@@ -18,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from itertools import islice
 from pathlib import Path
 
 from dragoman.config import TokenizerSettings
@@ -123,16 +123,18 @@ def compare(folder: Path, pairs: int, repeats: int) -> None:
 
 
 def write_text(folder: Path, pairs: int) -> None:
-    sentences = sentence_pairs("train", 3 * pairs, seed=1)
+    """Three sentences a line, drawn from a pool, so that any number of lines can be had."""
+    pool = list(sentence_pairs("train", 100_000, seed=1))
+    chance = random.Random(1)
     with (folder / "train.en").open("w") as english, (folder / "train.de").open("w") as german:
-        while three := list(islice(sentences, 3)):
+        for _ in range(pairs):
+            three = chance.choices(pool, k=3)
             english.write(" ".join(pair[0] for pair in three) + "\n")
             german.write(" ".join(pair[1] for pair in three) + "\n")
     (folder / "valid.en").write_text("One.\n")
     (folder / "valid.de").write_text("Eins.\n")
-    lines = (folder / "train.en").read_text().splitlines()[:20_000]
-    lines += (folder / "train.de").read_text().splitlines()[:20_000]
-    tokenizer = learn_tokenizer(lines, TokenizerSettings(vocabulary=3000))
+    sample = [text for pair in pool[:20_000] for text in pair]
+    tokenizer = learn_tokenizer(sample, TokenizerSettings(vocabulary=3000))
     (folder / "tokenizer.model").write_bytes(tokenizer.model)
     (folder / "recipe.toml").write_text(RECIPE.format(folder=folder))
 
@@ -144,6 +146,8 @@ def run(command: list[str]) -> tuple[float, float]:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     wall_s = time.perf_counter() - begun
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # The largest of all processes so far, in kilobytes on Linux.
+    print(f"   largest process so far: {after.ru_maxrss / 1000:.0f} MB", flush=True)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return wall_s, cpu_s
 

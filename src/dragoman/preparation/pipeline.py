@@ -480,4 +480,8 @@ def _pairs(stage: Stage, number: int) -> list[Pair]:
 
 
 def _keys(stage: Stage, number: int) -> npt.NDArray[np.uint64]:
-    return np.fromfile(stage.file(number, "keys"), dtype="<u8")
+    """Mapped, not read: of billions of pairs only a range of keys is looked at at once."""
+    path = stage.file(number, "keys")
+    if not path.stat().st_size:
+        return np.empty(0, dtype=np.uint64)
+    return np.memmap(path, dtype="<u8", mode="r")
