@@ -78,8 +78,8 @@ for side, encoder in encoders.items():
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--pairs", type=int, default=150_000)
-    arguments.add_argument("--repeats", type=int, default=5)
+    arguments.add_argument("--pairs", type=int, default=600_000)
+    arguments.add_argument("--repeats", type=int, default=3)
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as name:
         compare(Path(name), options.pairs, options.repeats)
