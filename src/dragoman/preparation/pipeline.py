@@ -222,7 +222,7 @@ def _input_files(config: Config) -> list[InputFile]:
         for file in (read_json(path)["files"] if path.exists() else [])
     }
     now = [_input_file(file, before.get(str(file))) for file in _inputs(config)]
-    if now != list(before.values()):
+    if now != list(before.values()) or not path.exists():
         write_json(path, {"files": [file.model_dump() for file in now]})
     return now
 

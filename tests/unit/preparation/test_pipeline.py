@@ -133,3 +133,16 @@ def test_a_carriage_return_inside_a_line_does_not_shift_held_out_text(digits_con
     sources, references = prepare(digits_config).text("test")
     assert len(sources) == len(references) == 42
     assert (sources[-1], references[-1]) == ("three", "drei")
+
+
+def test_a_recipe_that_reads_no_file_is_prepared_too(tmp_path, digits):
+    phrases = '[{kind="phrasebook",pairs=%d}]'
+    config = parse_config(
+        digits.read_text(encoding="utf-8"),
+        "x",
+        [f"data.{split}={phrases % 300}" for split in ("train", "validation", "test")]
+        + ["tokenizer.vocabulary=200"],
+    )
+    prepared = prepare(config)
+    assert prepared.passport.splits["train"].pairs_kept == 300
+    assert prepare(config).passport == prepared.passport
