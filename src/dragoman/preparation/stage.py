@@ -2,11 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from dragoman.corpus.pair import Pair
 from dragoman.rundir import read_json, write_json, write_whole
 
 KEY_LENGTH = 12
@@ -16,6 +20,14 @@ def key_of(*what: object) -> str:
     """A short hash of everything that a stage's result depends on, of JSON values."""
     content = json.dumps(what, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(content.encode()).hexdigest()[:KEY_LENGTH]
+
+
+def as_text(pairs: Sequence[Pair]) -> dict[str, str]:
+    """Both sides as the contents of files, a line for each pair."""
+    return {
+        "source": "".join(f"{pair.source}\n" for pair in pairs),
+        "target": "".join(f"{pair.target}\n" for pair in pairs),
+    }
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,22 @@ class Stage:
 
     def record(self, number: int) -> dict[str, Any]:
         return read_json(self.file(number, "json"))
+
+    def pairs(self, number: int) -> list[Pair]:
+        """Of a stage that leaves text."""
+        sides = (self.file(number, side).read_bytes().decode() for side in ("source", "target"))
+        lines = (side.split("\n")[:-1] for side in sides)
+        return list(map(Pair, *lines))
+
+    def keys(self, number: int) -> npt.NDArray[np.uint64]:
+        """Mapped, not read: of billions of pairs only a range of keys is looked at at once."""
+        path = self.file(number, "keys")
+        if not path.stat().st_size:
+            return np.empty(0, dtype=np.uint64)
+        return np.memmap(path, dtype="<u8", mode="r")
+
+    def flags(self, number: int) -> npt.NDArray[np.bool_]:
+        return np.fromfile(self.file(number, "flags"), dtype=np.bool_)
 
     def numbers(self) -> list[int]:
         """Of the slices that are finished, in order."""

@@ -146,3 +146,13 @@ def test_a_recipe_that_reads_no_file_is_prepared_too(tmp_path, digits):
     prepared = prepare(config)
     assert prepared.passport.splits["train"].pairs_kept == 300
     assert prepare(config).passport == prepared.passport
+
+
+def test_another_test_set_does_not_make_it_other_data_for_training(digits_config, digits):
+    before = prepare(digits_config).passport
+    append(digits.parent / "test.en", "one\n")
+    append(digits.parent / "test.de", "eins\n")
+    after = prepare(digits_config).passport
+    assert after.splits["test"].pairs_in == 41
+    assert after.key != before.key
+    assert after.content_hash == before.content_hash

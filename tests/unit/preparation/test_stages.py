@@ -11,7 +11,8 @@ from dragoman.errors import RunError, UserError
 from dragoman.preparation import pipeline, slices
 from dragoman.preparation.duplicates import decide
 from dragoman.preparation.encoding import repeats_of
-from dragoman.preparation.pipeline import clean_share, join, make_plan, prepare
+from dragoman.preparation.pipeline import clean_share, join, prepare
+from dragoman.preparation.plan import make_plan
 from dragoman.preparation.slices import Share, count_slices
 
 

@@ -1,0 +1,132 @@
+"""What is to be prepared: the stages of a recipe, their folders and what they depend on."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from dragoman import __version__
+from dragoman.config import Config
+from dragoman.corpus.sources import SPLITS, Split, input_files, sources_of
+from dragoman.errors import UserError
+from dragoman.preparation.stage import Stage, key_of
+from dragoman.rundir import read_json, sha256_of, write_json
+from dragoman.shards.passport import PASSPORT_NAME, InputFile
+
+INPUTS_NAME = "inputs.json"
+HELD_OUT: tuple[Split, ...] = ("validation", "test")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Names and keys of all stages of a recipe."""
+
+    config: Config
+    inputs: list[InputFile]
+
+    @property
+    def folder(self) -> Path:
+        return self.config.prepared_folder
+
+    @cached_property
+    def clean(self) -> Stage:
+        data = self.config.data
+        sources = [s.model_dump(mode="json", exclude={"weight"}) for s in data.train]
+        languages = data.source_language, data.target_language
+        cleaning = self.config.cleaning.model_dump(mode="json", exclude={"drop_leaks"})
+        inputs = self._hashes("train")
+        return self._stage("clean", __version__, sources, languages, cleaning, inputs)
+
+    @cached_property
+    def held_out(self) -> Stage:
+        data = self.config.data
+        sources = [s.model_dump(mode="json") for split in HELD_OUT for s in sources_of(data, split)]
+        return self._stage("held-out", __version__, sources, self._hashes(*HELD_OUT))
+
+    @cached_property
+    def kept(self) -> Stage:
+        leaks = self.config.cleaning.drop_leaks
+        return self._stage("kept", self.clean.folder.name, leaks and self.held_out.folder.name)
+
+    @cached_property
+    def tokenizer(self) -> Stage:
+        settings = self.config.tokenizer
+        given = self.inputs[-1].sha256 if settings.model else ""
+        learned = "" if given else (settings.model_dump(mode="json"), self.kept.folder.name)
+        return self._stage("tokenizer", given, learned)
+
+    @cached_property
+    def shards(self) -> Stage:
+        weights = [source.weight for source in self.config.data.train]
+        return self._stage(
+            "shards",
+            *(self.kept.folder.name, self.held_out.folder.name, self.tokenizer.folder.name),
+            *(weights, self.config.data.max_length),
+        )
+
+    @property
+    def tokenizer_file(self) -> Path:
+        return self.tokenizer.folder / "tokenizer.model"
+
+    @property
+    def stages(self) -> list[Stage]:
+        return [self.clean, self.held_out, self.kept, self.tokenizer, self.shards]
+
+    def _stage(self, name: str, *depends_on: object) -> Stage:
+        return Stage(self.folder / f"{name}-{key_of(*depends_on)}")
+
+    def _hashes(self, *splits: Split) -> list[str]:
+        by_path = {file.path: file.sha256 for file in self.inputs}
+        return [by_path[str(path)] for path in input_files(self.config.data, *splits)]
+
+
+def make_plan(config: Config) -> Plan:
+    folder = config.prepared_folder
+    known = folder / PASSPORT_NAME, folder / INPUTS_NAME
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder}: is a file; set data.prepared to a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not any(path.exists() for path in known):
+        raise UserError(
+            f"{folder}: holds files that are not prepared data, and nothing was touched; "
+            "set data.prepared to another folder"
+        )
+    return Plan(config, _input_files(config))
+
+
+def _input_files(config: Config) -> list[InputFile]:
+    """Every file that is read, with its hash; computed once for a size and time of change.
+
+    Files that are gone are taken as they were: prepared data serves where the raw text is not.
+    """
+    path = config.prepared_folder / INPUTS_NAME
+    before = {
+        file["path"]: InputFile.model_validate(file)
+        for file in (read_json(path)["files"] if path.exists() else [])
+    }
+    now = [_input_file(file, before.get(str(file))) for file in _inputs(config)]
+    if now != list(before.values()) or not path.exists():
+        write_json(path, {"files": [file.model_dump() for file in now]})
+    return now
+
+
+def _inputs(config: Config) -> list[Path]:
+    given = [Path(config.tokenizer.model)] if config.tokenizer.model else []
+    return input_files(config.data, *SPLITS) + given
+
+
+def _input_file(path: Path, before: InputFile | None) -> InputFile:
+    try:
+        stat = path.stat()
+        if before and (before.bytes, before.modified_ns) == (stat.st_size, stat.st_mtime_ns):
+            return before
+        return InputFile(
+            path=str(path),
+            bytes=stat.st_size,
+            modified_ns=stat.st_mtime_ns,
+            sha256=sha256_of(path),
+        )
+    except FileNotFoundError:
+        if before:
+            return before
+        raise UserError(f"{path}: no such file; bring it there or set data.folder") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); bring it again") from error

@@ -1,0 +1,114 @@
+"""The passport of a plan whose stages are done: their records come in, added up they go out."""
+
+import hashlib
+import platform
+import sys
+from collections import Counter
+
+import numpy as np
+import sentencepiece
+
+from dragoman import __version__
+from dragoman.corpus.sources import Split, describe, sources_of
+from dragoman.preparation.encoding import ShardFigures, SideFigures, encode_shard
+from dragoman.preparation.plan import HELD_OUT, Plan
+from dragoman.shards.passport import Passport, Side, SourceRecord, SplitRecord
+from dragoman.tokenizer import Tokenizer, WordCache
+
+
+def passport_of(plan: Plan, tokenizer: Tokenizer) -> Passport:
+    data = plan.config.data
+    train = ShardFigures()
+    for number in plan.clean.numbers():
+        train.add(ShardFigures.from_json(plan.shards.record(number)))
+    splits = {"train": _train_record(plan, train)}
+    for number, split in enumerate(HELD_OUT):
+        if sources_of(data, split):
+            splits[split] = _held_out_record(plan, number, split, tokenizer)
+    return Passport(
+        key=plan.shards.folder.name,
+        source_language=data.source_language,
+        target_language=data.target_language,
+        vocabulary=tokenizer.size,
+        used_pieces=len(train.used_pieces),
+        tokenizer_file=str(plan.tokenizer_file.relative_to(plan.folder)),
+        tokenizer_sha256=hashlib.sha256(tokenizer.model).hexdigest(),
+        inputs=plan.inputs,
+        splits=splits,
+        command=sys.argv,
+        versions={
+            "dragoman": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "sentencepiece": sentencepiece.__version__,
+        },
+    )
+
+
+def _train_record(plan: Plan, figures: ShardFigures) -> SplitRecord:
+    sources = [Counter[str]() for _ in plan.config.data.train]
+    dropped = [Counter[str]() for _ in plan.config.data.train]
+    bytes_of = Counter[str]()
+    for number in plan.clean.numbers():
+        record, kept, shard = (s.record(number) for s in (plan.clean, plan.kept, plan.shards))
+        source = record["source"]
+        for drops in (record["dropped"], kept["dropped"], shard["dropped"]):
+            dropped[source].update(drops)
+        sources[source]["in"] += record["pairs_in"]
+        for side in ("source", "target"):
+            bytes_of[side] += plan.clean.file(number, side).stat().st_size
+    records = [
+        SourceRecord(
+            description=describe(source),
+            weight=source.weight,
+            pairs_in=counts["in"],
+            pairs_kept=counts["in"] - sum(drops.values()),
+            dropped=dict(drops),
+        )
+        for source, counts, drops in zip(plan.config.data.train, sources, dropped, strict=True)
+    ]
+    return SplitRecord(
+        pairs_in=sum(record.pairs_in for record in records),
+        pairs_kept=sum(record.pairs_kept for record in records),
+        pairs_per_epoch=figures.pairs,
+        dropped=dict(sum(dropped, Counter[str]())),
+        sources=records,
+        source=_side("", bytes_of["source"], figures.source),
+        target=_side("", bytes_of["target"], figures.target),
+        shards=figures.files,
+    )
+
+
+def _held_out_record(plan: Plan, number: int, split: Split, tokenizer: Tokenizer) -> SplitRecord:
+    pairs = plan.held_out.pairs(number)
+    figures = encode_shard(
+        pairs,
+        None,
+        tokenizer,
+        WordCache(tokenizer),
+        plan.config.data.max_length,
+        plan.shards.folder,
+        stem=split,
+    )
+    files = [plan.held_out.file(number, side) for side in ("source", "target")]
+    names = [str(file.relative_to(plan.folder)) for file in files]
+    return SplitRecord(
+        pairs_in=len(pairs),
+        pairs_kept=figures.pairs,
+        pairs_per_epoch=figures.pairs,
+        dropped=figures.dropped,
+        sources=[],
+        source=_side(names[0], files[0].stat().st_size, figures.source),
+        target=_side(names[1], files[1].stat().st_size, figures.target),
+        shards=figures.files,
+    )
+
+
+def _side(file: str, size: int, figures: SideFigures) -> Side:
+    return Side(
+        file=file,
+        bytes=size,
+        tokens=figures.tokens,
+        unknown_tokens=figures.unknown_tokens,
+        lengths=figures.lengths.tolist(),
+    )
