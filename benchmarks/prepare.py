@@ -75,17 +75,34 @@ for side, encoder in encoders.items():
     numpy.save(f"{folder}/raw.{side}.tokens.npy", numpy.concatenate(ids))
 """
 
+# It tokenizes everything to count it; its training does so again, on the fly, in every epoch.
+OPENNMT = """
+save_data: {folder}/opennmt
+src_vocab: {folder}/opennmt.vocab
+tgt_vocab: {folder}/opennmt.vocab
+share_vocab: true
+src_subword_model: {folder}/tokenizer.model
+tgt_subword_model: {folder}/tokenizer.model
+transforms: [sentencepiece, filtertoolong]
+data:
+  corpus:
+    path_src: {folder}/train.en
+    path_tgt: {folder}/train.de
+"""
+OPENNMT_HELP = "path of onmt_build_vocab, which may be in an environment of its own"
+
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--pairs", type=int, default=600_000)
     arguments.add_argument("--repeats", type=int, default=3)
+    arguments.add_argument("--opennmt", default=shutil.which("onmt_build_vocab"), help=OPENNMT_HELP)
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        compare(Path(name), options.pairs, options.repeats)
+        compare(Path(name), options.pairs, options.repeats, options.opennmt)
 
 
-def compare(folder: Path, pairs: int, repeats: int) -> None:
+def compare(folder: Path, pairs: int, repeats: int, opennmt: str | None) -> None:
     write_text(folder, pairs)
     threads = os.cpu_count() or 1
     rivals = {
@@ -94,6 +111,12 @@ def compare(folder: Path, pairs: int, repeats: int) -> None:
     }
     if shutil.which("spm_encode"):
         rivals["spm_encode + writer"] = [sys.executable, "-c", COMMAND_LINE, str(folder)]
+    if opennmt:
+        (folder / "opennmt.yaml").write_text(OPENNMT.format(folder=folder))
+        config = ["-config", f"{folder}/opennmt.yaml", "-n_sample", "-1"]
+        rivals["OpenNMT-py, onmt_build_vocab"] = [
+            *(opennmt, *config, "-num_threads", str(threads), "-overwrite")
+        ]
     measured: dict[str, list[tuple[float, float]]] = {rival: [] for rival in rivals}
     for repeat in range(repeats):
         for rival, command in rivals.items():
@@ -143,7 +166,7 @@ def run(command: list[str]) -> tuple[float, float]:
     """Wall and CPU seconds of a command, its processes included."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wall_s = time.perf_counter() - begun
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     # The largest of all processes so far, in kilobytes on Linux.
