@@ -35,6 +35,7 @@ def figure_json(chart: Chart) -> str:
                 "automargin": True,
                 "separatethousands": True,
                 "exponentformat": "e",
+                "minexponent": 6,  # 12,000 tokens a second, not 1.2e+4
                 "hoverformat": chart.number_format,
                 "rangemode": "tozero" if chart.shows_zero else "normal",
                 "range": [0, 100] if chart.is_stacked else None,

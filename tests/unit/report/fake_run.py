@@ -73,13 +73,21 @@ def evaluated(number: int, bleu: float | None = 20.0, **changes: object) -> Eval
 
 
 def side(file: str, tokens: int) -> dict[str, object]:
-    return {"file": file, "bytes": 2_000_000, "sha256": "", "tokens": tokens, "unknown_tokens": 3}
+    return {
+        "file": file,
+        "bytes": 2_000_000,
+        "tokens": tokens,
+        "unknown_tokens": 3,
+        "lengths": [7, 3],
+    }
 
 
 def split(pairs_in: int, pairs_kept: int, dropped: dict[str, int]) -> dict[str, object]:
     return {
         "pairs_in": pairs_in,
         "pairs_kept": pairs_kept,
+        "pairs_per_epoch": pairs_kept,
+        "sources": [],
         "dropped": dropped,
         "source": side("s", 700),
         "target": side("t", 800),
@@ -89,12 +97,15 @@ def split(pairs_in: int, pairs_kept: int, dropped: dict[str, int]) -> dict[str, 
 
 MANIFEST = {
     "data": {
-        "fingerprint": "",
+        "key": "",
         "source_language": "en",
         "target_language": "de",
         "vocabulary": 32768,
+        "used_pieces": 30000,
+        "tokenizer_file": "tokenizer.model",
         "tokenizer_sha256": "",
-        "inputs": [{"path": "train.en", "bytes": 5, "sha256": ""}],
+        "inputs": [{"path": "train.en", "bytes": 5, "modified_ns": 0, "sha256": ""}],
+        "command": [],
         "splits": {
             "train": split(1000, 990, {"source empty": 10}),
             "validation": split(50, 50, {}),
