@@ -25,6 +25,8 @@ from dragoman.config import TokenizerSettings
 from dragoman.corpus.phrasebook import sentence_pairs
 from dragoman.tokenizer import learn_tokenizer
 
+OURS = "dragoman prepare"
+
 RECIPE = """
 name = "bench"
 [data]
@@ -96,27 +98,37 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--pairs", type=int, default=600_000)
     arguments.add_argument("--repeats", type=int, default=3)
+    arguments.add_argument("--alone", action="store_true", help="without the others")
     arguments.add_argument("--opennmt", default=shutil.which("onmt_build_vocab"), help=OPENNMT_HELP)
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        compare(Path(name), options.pairs, options.repeats, options.opennmt)
+        folder = Path(name)
+        write_text(folder, options.pairs)
+        rivals = rivals_in(folder, options.opennmt)
+        if options.alone:
+            rivals = {OURS: rivals[OURS]}
+        compare(folder, rivals, options.pairs, options.repeats)
 
 
-def compare(folder: Path, pairs: int, repeats: int, opennmt: str | None) -> None:
-    write_text(folder, pairs)
-    threads = os.cpu_count() or 1
+def rivals_in(folder: Path, opennmt: str | None) -> dict[str, list[str]]:
+    """Name -> command, Dragoman's first."""
+    threads = str(os.cpu_count() or 1)
     rivals = {
-        "dragoman prepare": [sys.executable, "-m", "dragoman", "prepare", f"{folder}/recipe.toml"],
-        "sentencepiece in Python": [sys.executable, "-c", RAW, str(folder), str(threads)],
+        OURS: [sys.executable, "-m", "dragoman", "prepare", f"{folder}/recipe.toml"],
+        "sentencepiece in Python": [sys.executable, "-c", RAW, str(folder), threads],
     }
     if shutil.which("spm_encode"):
         rivals["spm_encode + writer"] = [sys.executable, "-c", COMMAND_LINE, str(folder)]
     if opennmt:
         (folder / "opennmt.yaml").write_text(OPENNMT.format(folder=folder))
-        config = ["-config", f"{folder}/opennmt.yaml", "-n_sample", "-1"]
         rivals["OpenNMT-py, onmt_build_vocab"] = [
-            *(opennmt, *config, "-num_threads", str(threads), "-overwrite")
+            *(opennmt, "-config", f"{folder}/opennmt.yaml", "-n_sample", "-1"),
+            *("-num_threads", threads, "-overwrite"),
         ]
+    return rivals
+
+
+def compare(folder: Path, rivals: dict[str, list[str]], pairs: int, repeats: int) -> None:
     measured: dict[str, list[tuple[float, float]]] = {rival: [] for rival in rivals}
     for repeat in range(repeats):
         for rival, command in rivals.items():
@@ -127,9 +139,9 @@ def compare(folder: Path, pairs: int, repeats: int, opennmt: str | None) -> None
                 f"{repeat + 1}/{repeats} {rival}: {wall_s:.2f} s, {cpu_s:.2f} s of CPU", flush=True
             )
 
-    ours_wall, ours_cpu = zip(*measured["dragoman prepare"], strict=True)
+    ours_wall, ours_cpu = zip(*measured[OURS], strict=True)
     print(
-        f"\n{platform.processor() or platform.machine()}, {threads} cores, {pairs:,} pairs of "
+        f"\n{platform.machine()}, {os.cpu_count()} cores, {pairs:,} pairs of "
         f"{(folder / 'train.en').stat().st_size / 1e6:.0f} + "
         f"{(folder / 'train.de').stat().st_size / 1e6:.0f} MB, {repeats} repeats, medians\n"
     )
