@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from dragoman.shards.passport import PreparedData, Side
 
 
+FILES_SHOWN = 10
+
+
 def inspect(
     path: Annotated[Path, typer.Argument(help="Prepared data, a run or a checkpoint.")],
     as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
@@ -74,8 +77,10 @@ def show_data(prepared: "PreparedData") -> None:
     say(f"\n{files} shard files, {size / 1e6:,.1f} MB")
     used = passport.used_pieces / passport.vocabulary
     say(f"{passport.vocabulary:,} pieces, {used:.1%} of them occur in the training data")
-    for file in passport.inputs:
+    for file in passport.inputs[:FILES_SHOWN]:
         say(f"read {file.path}: {file.bytes / 1e6:,.1f} MB, sha256 {file.sha256[:12]}")
+    if more := passport.inputs[FILES_SHOWN:]:
+        say(f"and {len(more):,} more files, {sum(file.bytes for file in more) / 1e6:,.1f} MB")
     say("made by " + ", ".join(f"{name} {v}" for name, v in passport.versions.items()))
 
 

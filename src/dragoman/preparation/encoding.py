@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dragoman.corpus.cleaning import EXAMPLES_KEPT
 from dragoman.corpus.pair import Pair
 from dragoman.shards.files import ShardFile, write_shard
 from dragoman.tokenizer import Tokenizer, WordCache
@@ -31,6 +32,8 @@ class ShardFigures:
 
     pairs: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[Pair]] = field(default_factory=dict)
+    """Some dropped pairs for each reason; of one shard, not added up."""
     source: SideFigures = field(default_factory=SideFigures)
     target: SideFigures = field(default_factory=SideFigures)
     used_pieces: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -40,6 +43,7 @@ class ShardFigures:
         return {
             "pairs": self.pairs,
             "dropped": self.dropped,
+            "examples": self.examples,
             "sides": [
                 [side.tokens, side.unknown_tokens, side.lengths.tolist()]
                 for side in (self.source, self.target)
@@ -97,6 +101,7 @@ def encode_shard(
         newly = holds & is_kept
         if newly.any():
             figures.dropped[reason] = int(newly.sum())
+            figures.examples[reason] = [pairs[n] for n in np.flatnonzero(newly)[:EXAMPLES_KEPT]]
         is_kept &= ~holds
     numbers = np.flatnonzero(is_kept)
     if repeats is not None:

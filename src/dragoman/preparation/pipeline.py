@@ -100,7 +100,7 @@ def dropped_examples(config: Config) -> dict[str, list[Pair]]:
     """Some dropped pairs for each reason, as they were read."""
     plan = make_plan(config)
     examples: dict[str, list[Pair]] = {}
-    for stage in (plan.clean, plan.kept):
+    for stage in (plan.clean, plan.kept, plan.shards):
         for number in stage.numbers():
             for reason, pairs in stage.record(number)["examples"].items():
                 shown = examples.setdefault(reason, [])

@@ -30,8 +30,11 @@ def spoil(path, content):
         (lambda d: spoil(d / "train.en", b""), "train.en ends after line 0"),
         (lambda d: spoil(d / "valid.de", b"eins\n"), "valid.de ends after line 1"),
         (lambda d: spoil(d / "train.de", b"\xff\n"), "train.de, line 1: not UTF-8"),
+        (lambda d: spoil(d / "train.en", b"one\x00two\n"), "train.en, line 1"),
+        (lambda d: spoil(d / "train.en", b"one\n" + b"x" * 11_000_000), "train.en, line 2"),
+        (lambda d: spoil(d / "train.en", b" \n" * 800), "no training pair is left"),
     ],
-    ids=["missing", "empty", "misaligned", "not UTF-8"],
+    ids=["missing", "empty", "misaligned", "not UTF-8", "NUL", "10 MB line", "blank side"],
 )
 def test_text_that_cannot_be_used(digits, tmp_path, spoiled, said):
     spoiled(digits.parent)

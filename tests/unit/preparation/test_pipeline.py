@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.config import parse_config
 from dragoman.errors import CorruptFileError, UserError
-from dragoman.preparation import prepare
+from dragoman.preparation import dropped_examples, prepare
 from dragoman.shards.passport import PreparedData
 
 
@@ -29,6 +29,11 @@ def test_the_passport_counts_what_is_there(digits_config, digits):
     train = prepared.passport.splits["train"]
     assert (train.pairs_in, train.pairs_kept) == (803, 800)
     assert train.dropped == {
+        "source empty": 1,
+        "target empty": 1,
+        "longer than data.max_length": 1,
+    }
+    assert {reason: len(pairs) for reason, pairs in dropped_examples(digits_config).items()} == {
         "source empty": 1,
         "target empty": 1,
         "longer than data.max_length": 1,

@@ -53,6 +53,25 @@ def test_shares_cleaned_apart_and_joined_give_the_same_bytes(recipe):
 
 
 @pytest.mark.usefixtures("small_slices")
+def test_duplicates_and_leaks_are_found_across_shares(recipe):
+    settings = ["cleaning.duplicates=near", "cleaning.drop_leaks=true"]
+    config = recipe(*settings)
+    for number in (1, 0):
+        clean_share(config, Share(number, 2), nothing)
+    train = join(config).passport.splits["train"]
+    texts = [pair for n in make_plan(config).clean.numbers() for pair in lines_of(config, n)]
+    held_out = {pair for n in (0, 1) for pair in make_plan(config).held_out.pairs(n)}
+    left = [pair for pair in dict.fromkeys(texts) if pair not in held_out]
+    assert train.dropped["duplicate"] > 0
+    assert train.dropped["in validation or test"] > 0
+    assert train.pairs_kept == len(left)
+
+
+def lines_of(config, number):
+    return make_plan(config).clean.pairs(number)
+
+
+@pytest.mark.usefixtures("small_slices")
 def test_joining_before_all_shares_are_done_says_what_is_missing(recipe):
     config = recipe()
     clean_share(config, Share(1, 3), nothing)
