@@ -43,7 +43,11 @@ class StorageError(RunError):
             f"{path}: {reason} while {doing}; free some space or name a folder that can be "
             "written, then run the same command again"
         )
-        self.reason = reason
+        self.path, self.doing, self.reason = path, doing, reason
+
+    def __reduce__(self) -> tuple[type["StorageError"], tuple[Path, str, str]]:
+        # So that it comes whole out of another process; exceptions are made again from their parts.
+        return StorageError, (self.path, self.doing, self.reason)
 
 
 class LostPeerError(RunError):

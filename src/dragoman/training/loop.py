@@ -55,6 +55,9 @@ def run_steps(training: Training, interruption: Interruption) -> Ending:
             training.group,
             state.step + 1,
         ) as loader:
+            if ending is None and evaluation_is_due(config, state):
+                state = evaluate(training, state)
+                ending = planned_ending(training, state)
             while ending is None:
                 state, done, interrupted = take_step(training, state, loader, interruption)
                 training.events.emit(done)
@@ -64,14 +67,11 @@ def run_steps(training: Training, interruption: Interruption) -> Ending:
                     ending = Ending("preempted", "asked to stop by a signal", state.step)
                 else:
                     ending = planned_ending(training, state)
-                is_last = ending is not None
-                evaluation_due = not interrupted and (
-                    is_last or state.step % config.evaluation.every_steps == 0
-                )
-                if evaluation_due:
+                looked = not interrupted and (ending or evaluation_is_due(config, state))
+                if looked:
                     state = evaluate(training, state)
                     ending = ending or planned_ending(training, state)
-                if evaluation_due or is_last or state.step % config.checkpoints.every_steps == 0:
+                if looked or ending or state.step % config.checkpoints.every_steps == 0:
                     save(training, state, must_succeed=ending is not None)
     except BaseException as error:
         reason = f"{type(error).__name__}: {error}"
@@ -80,6 +80,11 @@ def run_steps(training: Training, interruption: Interruption) -> Ending:
     training.events.emit(AttemptEnded(ending.step, ending.state, ending.reason))
     narrator.say(f"{ending.state} at step {ending.step:,}: {ending.reason}")
     return ending
+
+
+def evaluation_is_due(config: Config, state: RunState) -> bool:
+    is_time = state.step > 0 and state.step % config.evaluation.every_steps == 0
+    return is_time and state.evaluated_step < state.step
 
 
 def take_step(

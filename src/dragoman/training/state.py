@@ -15,6 +15,8 @@ class RunState:
     best_score: float | None = None
     """Higher is better, whatever the score is made of."""
     evaluations_since_best: int = 0
+    evaluated_step: int = 0
+    """Of the last evaluation; a run that is stopped when one is due makes up for it."""
     scores: dict[str, float] = field(default_factory=dict)
     """Step -> score of the evaluations whose checkpoints may be kept as the best."""
     loss_scaling: dict[str, float] = field(default_factory=dict)
@@ -38,6 +40,7 @@ class RunState:
             best_step=self.step if is_best else self.best_step,
             best_score=score if is_best else self.best_score,
             evaluations_since_best=0 if is_best else self.evaluations_since_best + 1,
+            evaluated_step=self.step,
             scores={step: scores[step] for step in best_first[: max(1, keep_best)]},
         )
 

@@ -7,7 +7,7 @@ import pytest
 from processes import dragoman, start_dragoman, wait_until
 
 from dragoman.config import parse_config
-from dragoman.errors import RunError, UserError
+from dragoman.errors import RunError, StorageError, UserError
 from dragoman.preparation import pipeline, slices
 from dragoman.preparation.duplicates import decide
 from dragoman.preparation.encoding import repeats_of
@@ -90,6 +90,15 @@ def test_an_error_in_a_process_is_the_same_sentence(recipe, digits, monkeypatch)
     monkeypatch.setattr(pipeline, "_cores", lambda plan: 2)
     with pytest.raises(UserError, match=r"train\.de, line 1: not UTF-8"):
         prepare(recipe())
+
+
+def test_a_full_disk_in_a_process_is_the_same_sentence(recipe, digits, monkeypatch):
+    (digits.parent / "prepared").mkdir()
+    config = recipe()
+    make_plan(config).clean.folder.write_text("a file where the folder should be")
+    monkeypatch.setattr(pipeline, "_cores", lambda plan: 2)
+    with pytest.raises(StorageError, match="prepared: .* while preparing data"):
+        prepare(config)
 
 
 @pytest.mark.usefixtures("small_slices")

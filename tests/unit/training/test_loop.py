@@ -1,6 +1,7 @@
 """The loop in this process: when it ends, what it keeps, what it tells."""
 
 import math
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -85,6 +86,30 @@ def test_evaluations_come_on_time_and_at_the_end(run_with):
     assert all(event.train_sample_loss > 0 and event.validation_loss > 0 for event in evaluated)
     assert "tok:13a" in evaluated[0].bleu_signature
     assert set(evaluated[0].samples[0]) == {"source", "translation", "reference"}
+
+
+def test_a_run_stopped_when_an_evaluation_is_due_makes_up_for_it(run_with, monkeypatch):
+    class AfterTenSteps:
+        """Asked once a step by the loop."""
+
+        steps = 0
+
+        @property
+        def asked(self):
+            self.steps += 1
+            return self.steps == 10
+
+    settings = ["training.steps=20", "evaluation.every_steps=5"]
+    with monkeypatch.context() as patch:
+        patch.setattr("dragoman.training.loop.interruptions", lambda: nullcontext(AfterTenSteps()))
+        ending, run = run_with(*settings)
+    assert ending == ("preempted", "asked to stop by a signal", 10)
+    run_with(*settings)
+    _, whole = run_with(*settings, name="whole")
+    assert [e.step for e in events(run, Evaluated)] == [5, 10, 15, 20]
+    assert [(e.bleu, e.validation_loss, e.is_best) for e in events(run, Evaluated)] == [
+        (e.bleu, e.validation_loss, e.is_best) for e in events(whole, Evaluated)
+    ]
 
 
 def test_the_newest_and_the_best_checkpoints_are_kept(run_with):
