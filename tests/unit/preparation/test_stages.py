@@ -97,7 +97,7 @@ def test_a_full_disk_in_a_process_is_the_same_sentence(recipe, digits, monkeypat
     config = recipe()
     make_plan(config).clean.folder.write_text("a file where the folder should be")
     monkeypatch.setattr(pipeline, "_cores", lambda plan: 2)
-    with pytest.raises(StorageError, match="prepared: .* while preparing data"):
+    with pytest.raises(StorageError, match=r"prepared: .* while preparing data"):
         prepare(config)
 
 
