@@ -33,10 +33,14 @@ def dragoman(
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
-def losses(run: Path) -> dict[int, float]:
-    """Step -> loss as recorded, the latest attempt last."""
+def steps(run: Path) -> dict[int, StepDone]:
+    """Step -> what was recorded of it; of repeated steps, the latest."""
     events = [recorded.stamped.event for recorded in read_events(RunDir(run), rank=0)]
-    return {event.step: event.loss for event in events if isinstance(event, StepDone)}
+    return {event.step: event for event in events if isinstance(event, StepDone)}
+
+
+def losses(run: Path) -> dict[int, float]:
+    return {number: step.loss for number, step in steps(run).items()}
 
 
 def wait_until(condition, seconds: float = 100) -> None:
