@@ -44,11 +44,9 @@ class Tokenizer:
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror}); check the name") from error
 
-    def encode(self, texts: Sequence[str], threads: int = 1) -> list[Ids]:
+    def encode(self, texts: Sequence[str]) -> list[Ids]:
         """Each text as ids, ending with the end piece."""
-        encoded: list[Ids] = self._pieces.encode(
-            list(texts), out_type=int, add_eos=True, num_threads=threads
-        )
+        encoded: list[Ids] = self._pieces.encode(list(texts), out_type=int, add_eos=True)
         return encoded
 
     def splits_at_spaces(self) -> bool:

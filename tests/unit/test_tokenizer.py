@@ -27,11 +27,6 @@ def test_the_same_text_gives_the_same_bytes(kind):
     assert learn_tokenizer(TEXT, settings).model == learn_tokenizer(TEXT, settings).model
 
 
-def test_threads_do_not_change_the_ids():
-    tokenizer = learn_tokenizer(TEXT, TokenizerSettings(vocabulary=60))
-    assert tokenizer.encode(TEXT, threads=4) == tokenizer.encode(TEXT, threads=1)
-
-
 def test_a_vocabulary_the_text_cannot_fill_is_refused_with_the_largest():
     with pytest.raises(UserError, match=r"tokenizer.vocabulary = 5000 .* at most \d+") as caught:
         learn_tokenizer(TEXT, TokenizerSettings(vocabulary=5000))
