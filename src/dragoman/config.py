@@ -5,6 +5,7 @@ Each key is documented where it is declared; `dragoman config --keys` prints tho
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -304,6 +305,12 @@ class TrainingSettings(Section):
     """Of forward and backward; weights and optimizer stay fp32. fp16 comes with loss scaling."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: CUDA where there is a device."""
+    sharding: Literal["none", "full"] = "none"
+    """full: each worker holds a part of weights, gradients and optimizer, for models that outgrow
+    one device; costs more communication, and a worker that runs out of memory ends the attempt."""
+    compare_every_steps: NonNegativeInt = 500
+    """Workers compare their weights after every so many updates, and at the start; 0: never.
+    Sharded ones have no weights in common to compare."""
 
     @model_validator(mode="after")
     def ends_some_time(self) -> Self:
@@ -405,7 +412,8 @@ def parse_config(text: str, origin: str, overrides: Sequence[str] = ()) -> Confi
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(f"{origin}: " + "; ".join(_sentences(error))) from error
+        known = [name for name, _, _ in config_keys()]
+        raise ConfigError(f"{origin}: " + "; ".join(sentences_of(error, known))) from error
 
 
 def dump_config(config: Config) -> str:
@@ -462,13 +470,14 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
         place[last] = value  # a bare word, as in --set schedule.kind=cosine
 
 
-def _sentences(error: ValidationError) -> Iterator[str]:
+def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
+    """One for each thing that is wrong; `known` are the dotted keys that would have been right."""
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
         given = problem["input"]
         match problem["type"]:
             case "extra_forbidden":
-                yield f"unknown key {key}{_nearest(key)}"
+                yield f"unknown key {key}{_nearest(key, known)}"
             case "missing":
                 yield f"{key} is missing; add it"
             case "union_tag_not_found":
@@ -482,13 +491,12 @@ def _sentences(error: ValidationError) -> Iterator[str]:
                 yield f"{key} = {given!r} should be {reason}"
 
 
-def _nearest(key: str) -> str:
-    known = [name for name, _, _ in config_keys()]
-    known += sorted({name.partition(".")[0] for name in known if "." in name})
-    section, _, last = key.rpartition(".")
+def _nearest(key: str, keys: Sequence[str]) -> str:
+    known = [*keys, *sorted({name.partition(".")[0] for name in keys if "." in name})]
+    section, _, last = re.sub(r"\.\d+", "", key).rpartition(".")
     siblings = [name for name in known if name.rpartition(".")[0] == section]
     for candidates in (siblings, known):
         by_last = {name.rpartition(".")[2]: name for name in candidates}
         if close := difflib.get_close_matches(last, by_last, n=1, cutoff=0.7):
             return f"; did you mean {by_last[close[0]]}?"
-    return "; `dragoman config --keys` lists the known ones"
+    return f"; known are {', '.join(siblings)}" if siblings else ""

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 
 import pytest
@@ -24,8 +22,7 @@ from dragoman.rundir import RunDir, read_json
 pytestmark = pytest.mark.timeout(240)
 
 
-def test_sums_broadcast_and_gather_agree_on_all_ranks(tmp_path):
-    # The agent ends its workers when its input closes, so a pipe has to stay open.
+def test_sums_broadcast_and_gather_agree_on_all_ranks(on_ranks, tmp_path):
     script = tmp_path / "program.py"
     script.write_text(
         textwrap.dedent(
@@ -45,12 +42,8 @@ def test_sums_broadcast_and_gather_agree_on_all_ranks(tmp_path):
             """
         )
     )
-    agent = subprocess.Popen(
-        [sys.executable, "-m", "dragoman.cluster.agent", "3", sys.executable, script],
-        stdin=subprocess.PIPE,
-    )
-    assert agent.wait(timeout=100) == 0
-    agent.stdin.close()
+    done = on_ranks(3, script)
+    assert done.returncode == 0, done.stderr
     answers = [json.loads((tmp_path / f"answer-{rank}.json").read_text()) for rank in range(3)]
     expected = [[4.5, 3.0], {"from": 0}, ["ä", "ää", "äää"]]
     assert answers == [[rank, *expected] for rank in range(3)]
@@ -117,16 +110,9 @@ def test_more_workers_than_micro_batches_are_refused_in_one_sentence(digits, tmp
     assert "Traceback" not in done.stderr
 
 
-def test_torchrun_itself_can_start_it(digits, tmp_path):
+def test_torchrun_itself_can_start_it(on_ranks, digits, tmp_path):
     assert dragoman("prepare", digits).returncode == 0
-    done = subprocess.run(
-        # Without the two dashes torchrun takes --run for a short form of its own --run-path.
-        f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2 -m -- "
-        f"dragoman train {digits} --run {tmp_path / 'run'}".split(),
-        env=os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # Without the two dashes torchrun takes --run for a short form of its own --run-path.
+    done = on_ranks(2, "-m", "--", "dragoman", "train", digits, "--run", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert read_json(RunDir(tmp_path / "run").status)["ranks"] == 2

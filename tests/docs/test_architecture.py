@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "dragoman"
 
-BASE = {"", "errors", "config", "rundir", "console", "telemetry"}
+BASE = {"", "errors", "config", "rundir", "console", "recipes", "telemetry", "version"}
 # Upstream first. A stage may import itself, the base and any stage before it.
 FLOW = [
     "corpus",
@@ -29,7 +29,6 @@ FLOW = [
     "report",
     "watch",
     "serving",
-    "recipes",
     "cli",
     "__main__",
 ]
@@ -53,6 +52,11 @@ TORCH_FREE = [
     "dragoman.training.claim",
     "dragoman.training.forecast",
     "dragoman.cluster.launch",
+    "dragoman.cluster.remote_run",
+    "dragoman.cluster.setup",
+    "dragoman.cluster.probe",
+    "dragoman.cluster.lab",
+    "dragoman.distributed.pulse",
     "dragoman.telemetry.reader",
     "dragoman.report.write",
 ]

@@ -1,13 +1,18 @@
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
+from dragoman.cluster.hosts import Cluster, Host, load_cluster
 from dragoman.config import dump_config, load_config, parse_config
 from dragoman.model.size import count_parameters
 from dragoman.recipes import shipped_recipe
 from dragoman.training.schedule import peak_of
 
-RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.toml"))
+FOLDER = Path(__file__).parents[2] / "recipes"
+RECIPES = sorted(FOLDER.glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -16,6 +21,25 @@ def test_every_shipped_recipe_parses_and_is_commented(path):
     assert config.name == path.stem
     assert parse_config(dump_config(config), "again") == config
     assert path.read_text(encoding="utf-8").startswith("# ")
+
+
+def test_the_shipped_host_list_shows_every_key():
+    path = FOLDER / "cluster" / "hosts.toml"
+    assert [host.name for host in load_cluster(str(path)).hosts] == ["gpu1", "gpu2"]
+    text = path.read_text(encoding="utf-8")
+    for key in {*Host.model_fields, *Cluster.model_fields}:
+        assert re.search(rf"^(# )?(\[\[)?{key}\b", text, re.M), key
+
+
+def test_the_job_files_start_the_command_that_joins():
+    job = FOLDER / "cluster" / "slurm.sbatch"
+    subprocess.run(["bash", "-n", job], check=True)
+    assert 'srun --kill-on-bad-exit=0 "$python" -m dragoman train' in job.read_text()
+    pods = yaml.safe_load((FOLDER / "cluster" / "kubernetes.yaml").read_text())
+    assert pods["kind"] == "PyTorchJob"
+    for replica in pods["spec"]["pytorchReplicaSpecs"].values():
+        container = replica["template"]["spec"]["containers"][0]
+        assert container["command"][:4] == ["python", "-m", "dragoman", "train"]
 
 
 def test_the_recipes_that_are_promised_are_there():

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -56,6 +57,31 @@ def collate(pairs: Sequence[PairIds], start: int, padding: int) -> Batch:
         torch.from_numpy(np.concatenate(targets).astype(np.int64)),
         torch.from_numpy(positions),
     )
+
+
+def smallest_batch() -> Batch:
+    """One pair of one piece each: for a pass of which only that it takes place matters."""
+    return collate([PairIds([0], [0])], start=0, padding=0)
+
+
+def cut(batch: Batch, pieces: int) -> list[Batch]:
+    """The same pairs as that many smaller micro-batches, or as many as there are pairs."""
+    pairs, width = batch.target_in_BT.shape
+    count = min(pieces, pairs)
+    row_of_token_N = batch.token_positions_N // width
+    cuts = []
+    for begin, end in pairwise(pairs * number // count for number in range(count + 1)):
+        tokens = (row_of_token_N >= begin) & (row_of_token_N < end)
+        cuts.append(
+            Batch(
+                batch.source_BS[begin:end],
+                None if batch.source_mask is None else batch.source_mask[begin:end],
+                batch.target_in_BT[begin:end],
+                batch.target_out_N[tokens],
+                batch.token_positions_N[tokens] - begin * width,
+            )
+        )
+    return cuts
 
 
 def collate_sources(

@@ -23,6 +23,8 @@ class StepBatches(NamedTuple):
     """Which micro-batches of the global batch these are; their dropout follows from it."""
     tokens: int
     """Target tokens of the whole step, over all ranks."""
+    most_passes: int
+    """Micro-batches of the rank that has most of them."""
 
 
 class Loader:
@@ -75,7 +77,8 @@ class Loader:
 
     def _load(self, step: int) -> StepBatches:
         batch = self._plan.batch(step)
-        numbers = share_out(batch.micro_batches, self._group.ranks)[self._group.rank]
+        shares = share_out(batch.micro_batches, self._group.ranks)
+        numbers = shares[self._group.rank]
         batches = [
             collate(
                 [self._shards[int(pair)] for pair in batch.micro_batches[number].pairs],
@@ -84,4 +87,4 @@ class Loader:
             )
             for number in numbers
         ]
-        return StepBatches(step, batches, numbers, batch.tokens)
+        return StepBatches(step, batches, numbers, batch.tokens, max(map(len, shares)))

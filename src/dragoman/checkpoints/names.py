@@ -1,6 +1,10 @@
 """What the folders and files of a checkpoint are called and hold. Without torch."""
 
+import os
 import re
+from pathlib import Path
+
+from dragoman.errors import storage_errors
 
 MODEL = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"
@@ -27,3 +31,12 @@ def step_of(folder: str) -> int | None:
     """The step of a checkpoint's folder; None: it is called like something else."""
     name = _FOLDER.fullmatch(folder)
     return int(name[1]) if name else None
+
+
+def point_to(root: Path, link: str, folder: str) -> None:
+    """Set the link `latest` or `best` in one step."""
+    with storage_errors(root / link, "setting a link"):
+        beside = root / f".{link}-{os.getpid()}"
+        beside.unlink(missing_ok=True)
+        beside.symlink_to(folder)
+        beside.replace(root / link)

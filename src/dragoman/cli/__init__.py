@@ -9,8 +9,10 @@ from dragoman.cli.config import config
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
 from dragoman.cli.inspect import inspect
+from dragoman.cli.lab import lab
 from dragoman.cli.prepare import prepare
 from dragoman.cli.report import report
+from dragoman.cli.setup import setup
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.errors import DragomanError, SaidElsewhere
@@ -23,8 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, config, prepare, train, report, evaluate, translate, inspect):
+for command in (demo, config, prepare, setup, train, report, evaluate, translate, inspect):
     app.command()(command)
+app.add_typer(lab, name="lab")
 
 
 def main() -> None:

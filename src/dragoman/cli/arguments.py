@@ -27,3 +27,7 @@ Average = Annotated[
 Beam = Annotated[
     int | None, typer.Option("--beam", min=1, help="1: greedy; otherwise as in the recipe.")
 ]
+Hosts = Annotated[
+    str,
+    typer.Option("--hosts", metavar="HOSTS", help="A host list, as hosts.toml, or names: a,b,c."),
+]

@@ -1,10 +1,14 @@
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.arguments import Overrides, Recipe
+
+if TYPE_CHECKING:
+    from dragoman.config import Config
+    from dragoman.rundir import RunDir
 
 PREEMPTED = 75  # EX_TEMPFAIL: try again later
 
@@ -14,36 +18,65 @@ def train(
     run: Annotated[
         Path | None, typer.Option(help="Folder of the run; runs/<name of the recipe> by default.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes on this machine, or on each host.")
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOSTS", help="Train on these: a host list, as hosts.toml, or names: a,b,c."
+        ),
+    ] = None,
     overrides: Overrides = None,
 ) -> None:
     """Train a model; the same command goes on where a run stopped.
 
     Example: dragoman train recipes/demo.toml --run runs/first --workers 2
+
+    Or on several machines: dragoman train recipes/demo.toml --hosts hosts.toml
     """
-    from dragoman.cluster.launch import launch_local
     from dragoman.config import load_config
     from dragoman.distributed.launchers import place
-    from dragoman.preparation import prepare
-    from dragoman.rundir import read_json
-    from dragoman.telemetry.status import mark_preparing
-    from dragoman.training.claim import claim_run, run_folder
+    from dragoman.training.claim import run_folder
 
     config = load_config(recipe, overrides or ())
     directory = run_folder(config, run)
-    is_rank = place().started_by_launcher
-    if not is_rank:
-        claim_run(directory, config)
-        mark_preparing(directory)
-        prepare(config)
-    if is_rank or workers == 1:
+    found = place()
+    if found.started_by_launcher:
         from dragoman.training.loop import train as train_run
 
-        train_run(config, directory)
+        ending = train_run(config, directory)
+        # Where an agent watches, it would take this code for a failure of the rank.
+        if ending.state == "preempted" and not found.has_agent:
+            sys.exit(PREEMPTED)
+    elif code := _start(config, directory, workers, hosts):
+        sys.exit(code)
+
+
+def _start(config: "Config", run: "RunDir", workers: int | None, hosts: str | None) -> int:
+    from dragoman.cluster.hosts import load_cluster
+    from dragoman.cluster.launch import launch_local
+    from dragoman.cluster.remote_run import train_on_hosts
+    from dragoman.preparation import prepare
+    from dragoman.rundir import read_json
+    from dragoman.telemetry.status import mark_preparing
+    from dragoman.training.claim import claim_run
+
+    cluster = load_cluster(hosts) if hosts else None
+    claim_run(run, config)
+    mark_preparing(run)
+    code = 0
+    if cluster:
+        code = train_on_hosts(config, run, cluster, workers)
     else:
-        arguments = ["train", str(directory.config), "--run", str(directory.root)]
-        if code := launch_local(arguments, workers):
-            sys.exit(code)
-    # A rank leaves the verdict to whoever started all of them.
-    if not is_rank and read_json(directory.status).get("state") == "preempted":
-        sys.exit(PREEMPTED)
+        prepare(config)
+        if (workers or 1) > 1:
+            arguments = ["train", str(run.config), "--run", str(run.root)]
+            code = launch_local(arguments, workers or 1)
+        else:
+            from dragoman.training.loop import train as train_run
+
+            train_run(config, run)
+    if not code and read_json(run.status).get("state") == "preempted":
+        return PREEMPTED
+    return code

@@ -1,20 +1,33 @@
 """Joining other ranks and talking to them, in JSON values and sums."""
 
 import json
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore, TCPStore
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
-from dragoman.distributed.launchers import place
+from dragoman.distributed.interfaces import bind_to_interface_towards
+from dragoman.distributed.launchers import Place, place
+from dragoman.distributed.pulse import LONG_PATIENCE_S, Pulse
 from dragoman.errors import DragomanError, LostPeerError, SaidElsewhere, UserError
 
 # torch has no exception of its own for this on gloo.
-_SIGNS_OF_A_LOST_PEER = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
+_SIGNS_OF_A_LOST_PEER = (
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Broken pipe",
+    "Timed out waiting",
+    "Connection refused",
+)
+STORE_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -25,6 +38,7 @@ class Group:
     ranks: int
     local_rank: int
     device: torch.device
+    pulse: Pulse = field(default_factory=lambda: Pulse(0, 1, socket.gethostname()))
 
     @property
     def leads(self) -> bool:
@@ -32,7 +46,7 @@ class Group:
 
     @property
     def host(self) -> str:
-        return socket.gethostname()
+        return self.pulse.host
 
     def sums(self, values: list[float]) -> list[float]:
         """Sum over ranks, value by value, in fp64. Collective: every rank must call."""
@@ -95,27 +109,77 @@ class Group:
 @contextmanager
 def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
     """Be one of the ranks that a launcher has started, or the only one."""
-    local_rank, started_by_launcher = place()
-    chosen = pick_device(device, local_rank)
-    if not started_by_launcher:
-        yield Group(0, 1, 0, chosen)
+    found = place()
+    chosen = pick_device(device, found.local_rank)
+    host = socket.gethostname()
+    if not found.started_by_launcher:
+        yield Group(0, 1, 0, chosen, Pulse(0, 1, host))
         return
+    bind_to_interface_towards(found.address, found.port)
     # Messages between ranks are CPU tensors and travel over gloo, also where gradients use NCCL:
     # agreeing on something never waits for the GPU's queue.
-    backend = "cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo"
-    dist.init_process_group(backend)
-    group = Group(dist.get_rank(), dist.get_world_size(), local_rank, chosen)
+    dist.init_process_group(
+        "cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo",
+        init_method=None if found.launcher == "torchrun" else f"tcp://{_endpoint(found)}",
+        rank=found.rank,
+        world_size=found.ranks,
+        timeout=timedelta(seconds=LONG_PATIENCE_S),
+    )
+    pulse = Pulse(found.rank, found.ranks, host, _second_connection(found), _set_timeout)
+    _wait_for_all()  # now every rank has a pulse
+    pulse.begin()
     try:
-        yield group
-    except RuntimeError as error:
-        if not any(sign in str(error) for sign in _SIGNS_OF_A_LOST_PEER):
+        yield Group(found.rank, found.ranks, found.local_rank, chosen, pulse)
+    except BaseException as error:
+        failure = _lost_peer(error, pulse) or error
+        code = failure.exit_code if isinstance(failure, DragomanError) else 1
+        pulse.close(str(failure) or type(failure).__name__, code)
+        if failure is error:
             raise
-        raise LostPeerError(
-            f"rank {group.rank} on {group.host} has lost the connection to another rank; what "
-            "that one says tells why, and the same command goes on from the newest checkpoint"
-        ) from error
+        raise failure from error
+    else:
+        # Some launchers end all ranks as soon as one has ended, and another may still be saving.
+        _wait_for_all()
+        pulse.close()
     finally:
         dist.destroy_process_group()
+
+
+def _wait_for_all() -> None:
+    """Over gloo, whatever the gradients use."""
+    dist.all_reduce(torch.zeros(1))
+
+
+def _lost_peer(error: BaseException, pulse: Pulse) -> DragomanError | None:
+    """What a broken connection means; None: the error is about something else."""
+    if not isinstance(error, RuntimeError) or not any(
+        sign in str(error) for sign in _SIGNS_OF_A_LOST_PEER
+    ):
+        return None
+    found, code = pulse.loss()
+    if found is None:
+        return SaidElsewhere(code)
+    pulse.on_loss(found)
+    return LostPeerError(f"{found}\n  the same command goes on from the newest checkpoint")
+
+
+def _second_connection(found: Place) -> PrefixStore:
+    """To where the ranks have met, for heartbeats: the first one may be busy waiting."""
+    store = TCPStore(
+        found.address, found.port, is_master=False, timeout=timedelta(seconds=STORE_TIMEOUT_S)
+    )
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return PrefixStore(f"dragoman/{attempt}", store)
+
+
+def _set_timeout(seconds: float) -> None:
+    # torch has no public way to change what a group was made with.
+    _set_pg_timeout(timedelta(seconds=seconds))
+
+
+def _endpoint(found: Place) -> str:
+    address = f"[{found.address}]" if ":" in found.address else found.address
+    return f"{address}:{found.port}"
 
 
 def pick_device(wanted: Literal["auto", "cpu", "cuda"], local_rank: int = 0) -> torch.device:

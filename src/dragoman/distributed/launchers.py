@@ -1,16 +1,104 @@
 """What a launcher has said about this process; the only reader of its variables. Without torch."""
 
 import os
-from typing import NamedTuple
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dragoman.errors import UserError
+
+FIRST_PORT, PORTS = 20_000, 20_000
 
 
-class Place(NamedTuple):
-    local_rank: int
-    started_by_launcher: bool
-    """False: this process is alone, and no other rank waits for it."""
+@dataclass(frozen=True)
+class Place:
+    rank: int = 0
+    ranks: int = 1
+    local_rank: int = 0
+    launcher: str = ""
+    """Empty: this process is alone, and no other rank waits for it."""
+    address: str = "127.0.0.1"
+    """Where ranks meet: on the host of rank 0."""
+    port: int = 0
+    has_agent: bool = False
+    """One of torch's elastic agents has started this process, ours or torchrun's."""
+
+    @property
+    def started_by_launcher(self) -> bool:
+        return bool(self.launcher)
 
 
-def place() -> Place:
-    """torchrun's variables; without them this process is alone."""
-    started = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
-    return Place(int(os.environ.get("LOCAL_RANK", "0")) if started else 0, started)
+def place(variables: Mapping[str, str] = os.environ) -> Place:
+    """torchrun's variables come first: it is what others may have started on each host."""
+    for reader in (_torchrun, _slurm, _open_mpi):
+        if found := reader(variables):
+            return found
+    return Place()
+
+
+def _torchrun(variables: Mapping[str, str]) -> Place | None:
+    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= variables.keys():
+        return None
+    return Place(
+        rank=int(variables["RANK"]),
+        ranks=int(variables["WORLD_SIZE"]),
+        local_rank=int(variables.get("LOCAL_RANK", "0")),
+        launcher="torchrun",
+        address=variables["MASTER_ADDR"],
+        port=int(variables["MASTER_PORT"]),
+        has_agent="TORCHELASTIC_RUN_ID" in variables,
+    )
+
+
+def _slurm(variables: Mapping[str, str]) -> Place | None:
+    """Tasks that srun has started. A batch script itself is one process, whatever its job has."""
+    if not {"SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"} <= variables.keys():
+        return None
+    ranks = int(variables["SLURM_STEP_NUM_TASKS"])
+    hosts = variables.get("SLURM_STEP_NODELIST") or variables.get("SLURM_JOB_NODELIST", "")
+    job = f"{variables.get('SLURM_JOB_ID', '0')}.{variables['SLURM_STEP_ID']}"
+    return Place(
+        rank=int(variables["SLURM_PROCID"]),
+        ranks=ranks,
+        local_rank=int(variables.get("SLURM_LOCALID", "0")),
+        launcher="srun",
+        address=variables.get("MASTER_ADDR") or first_host(hosts),
+        port=int(variables.get("MASTER_PORT") or port_of(job)),
+    )
+
+
+def _open_mpi(variables: Mapping[str, str]) -> Place | None:
+    if not {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"} <= variables.keys():
+        return None
+    ranks = int(variables["OMPI_COMM_WORLD_SIZE"])
+    address = variables.get("MASTER_ADDR")
+    if address is None:
+        if int(variables.get("OMPI_COMM_WORLD_LOCAL_SIZE", "0")) != ranks:
+            raise UserError(
+                "started by mpirun on several hosts, which does not say where rank 0 is; add "
+                "-x MASTER_ADDR=<address of the first host> to mpirun"
+            )
+        address = "127.0.0.1"
+    job = variables.get("PMIX_NAMESPACE") or variables.get("OMPI_MCA_ess_base_jobid", "0")
+    return Place(
+        rank=int(variables["OMPI_COMM_WORLD_RANK"]),
+        ranks=ranks,
+        local_rank=int(variables.get("OMPI_COMM_WORLD_LOCAL_RANK", "0")),
+        launcher="mpirun",
+        address=address,
+        port=int(variables.get("MASTER_PORT") or port_of(job)),
+    )
+
+
+def first_host(hosts: str) -> str:
+    """Of Slurm's short form: `gpu[03-05,9],login1` begins with gpu03."""
+    begin = re.match(r"([^,\[]+)(?:\[([^\],-]+))?", hosts)
+    if begin is None:
+        raise UserError("started by srun without a list of its hosts; set MASTER_ADDR to the first")
+    return begin[1] + (begin[2] or "")
+
+
+def port_of(job: str) -> int:
+    """The same for all ranks of a job, and most likely another for the next job on the host."""
+    spread = int.from_bytes(job.encode()[-8:])
+    return FIRST_PORT + spread % PORTS

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dragoman.errors import CorruptFileError, UserError
+from dragoman.rundir import sha256_of
 from dragoman.shards.files import ShardFile, Shards, verify_shards
 from dragoman.tokenizer import Tokenizer
 
@@ -124,8 +125,19 @@ class PreparedData:
             self.folder / record.target.file
         )
 
+    def files(self) -> list[str]:
+        """All that training and evaluation read, relative to the folder; the passport last."""
+        names = [self.passport.tokenizer_file]
+        for record in self.passport.splits.values():
+            names += [shard.name for shard in record.shards]
+            names += [side.file for side in (record.source, record.target) if side.file]
+        return [*dict.fromkeys(names), PASSPORT_NAME]
+
     def verify(self) -> None:
-        """Compare every shard with its hash in the passport."""
+        """Compare tokenizer and shards with their hashes in the passport."""
+        tokenizer = self.folder / self.passport.tokenizer_file
+        if not tokenizer.is_file() or sha256_of(tokenizer) != self.passport.tokenizer_sha256:
+            raise CorruptFileError(f"{tokenizer}: is not what was prepared; prepare the data again")
         for record in self.passport.splits.values():
             verify_shards(self.folder, record.shards)
 

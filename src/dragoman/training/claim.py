@@ -1,7 +1,7 @@
 """Whose run directory is it? One config, one data set, one training at a time. Without torch."""
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,16 @@ from dragoman.errors import UserError, storage_errors
 from dragoman.rundir import RunDir, read_json, write_whole
 from dragoman.shards.passport import Passport
 
-# What may change between two attempts: it decides when to stop, look, save and tell, and not
-# which weights come out of a step.
+# What may change between two attempts: it decides when to stop, look, save and tell, and where
+# numbers are kept, and not (up to the order of sums) which weights come out of a step.
 FREE_KEYS = (
     "training.steps",
     "training.epochs",
     "training.hours",
     "training.patience",
     "training.device",
+    "training.sharding",
+    "training.compare_every_steps",
     "data.folder",
     "data.cache",
     "data.mirror",
@@ -29,6 +31,9 @@ FREE_KEYS = (
     "checkpoints",
     "telemetry",
 )
+# What may differ between the ranks of one attempt: where a host has its files. Everything else
+# decides when ranks meet, and a rank that comes at another time would wait for ever.
+HOST_KEYS = ("training.device", "data.folder", "data.cache", "data.mirror", "data.prepared")
 
 
 def claim_run(run: RunDir, config: Config) -> None:
@@ -61,9 +66,14 @@ def bound_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:
     return [
         (key, old.get(key), new.get(key))
         for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key)
-        and not any(key == name or key.startswith(f"{name}.") for name in free)
+        if old.get(key) != new.get(key) and not _covers(free, key)
     ]
+
+
+def shared_settings(config: Config) -> dict[str, Any]:
+    """Dotted key -> value, of JSON values, of all that the ranks of an attempt must agree on."""
+    flat = _flat(config.model_dump(mode="json"))
+    return {key: flat[key] for key in sorted(flat) if not _covers(HOST_KEYS, key)}
 
 
 def set_aside_if_other(run: RunDir, config: Config) -> Path | None:
@@ -108,6 +118,11 @@ def locked(run: RunDir) -> Iterator[None]:
 
 def run_folder(config: Config, given: Path | None) -> RunDir:
     return RunDir(given or Path("runs") / config.name)
+
+
+def _covers(names: Iterable[str], key: str) -> bool:
+    """Whether `key` is one of `names`, or stands in a section of that name."""
+    return any(key == name or key.startswith(f"{name}.") for name in names)
 
 
 def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -5,12 +5,18 @@ import time
 from typing import Literal, NamedTuple
 
 from dragoman.batches.loader import Loader
-from dragoman.checkpoints.storage import all_checkpoints, point_to, prune, save_checkpoint
+from dragoman.checkpoints.storage import (
+    Tensors,
+    all_checkpoints,
+    point_to,
+    prune,
+    save_checkpoint,
+)
 from dragoman.config import Config
 from dragoman.console import duration
 from dragoman.decoding.translator import translate
 from dragoman.distributed.group import join
-from dragoman.errors import StorageError
+from dragoman.errors import SaidElsewhere, StorageError
 from dragoman.evaluation.metrics import score
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import (
@@ -20,10 +26,12 @@ from dragoman.telemetry.events import (
     StepDone,
     Trouble,
 )
+from dragoman.training.comparison import compare
 from dragoman.training.interruption import Interruption, interruptions
+from dragoman.training.shortage import smaller_pieces
 from dragoman.training.start import Training, start
 from dragoman.training.state import RunState
-from dragoman.training.tensors import optimizer_tensors
+from dragoman.training.tensors import optimizer_tensors, whole_objective, whole_tensors
 
 
 class Ending(NamedTuple):
@@ -55,6 +63,7 @@ def run_steps(training: Training, interruption: Interruption) -> Ending:
             training.group,
             state.step + 1,
         ) as loader:
+            equal_at = compare(training, state.step, None)
             if ending is None and evaluation_is_due(config, state):
                 state = evaluate(training, state)
                 ending = planned_ending(training, state)
@@ -62,6 +71,8 @@ def run_steps(training: Training, interruption: Interruption) -> Ending:
                 state, done, interrupted = take_step(training, state, loader, interruption)
                 training.events.emit(done)
                 narrator.step(done)
+                if comparison_is_due(config, state):
+                    equal_at = compare(training, state.step, equal_at)
 
                 if interrupted:
                     ending = Ending("preempted", "asked to stop by a signal", state.step)
@@ -74,8 +85,9 @@ def run_steps(training: Training, interruption: Interruption) -> Ending:
                 if looked or ending or state.step % config.checkpoints.every_steps == 0:
                     save(training, state, must_succeed=ending is not None)
     except BaseException as error:
-        reason = f"{type(error).__name__}: {error}"
-        training.events.emit(AttemptEnded(state.step, "failed", reason))
+        if not isinstance(error, SaidElsewhere):  # the rank that says why records it too
+            reason = f"{type(error).__name__}: {error}"
+            training.events.emit(AttemptEnded(state.step, "failed", reason))
         raise
     training.events.emit(AttemptEnded(ending.step, ending.state, ending.reason))
     narrator.say(f"{ending.state} at step {ending.step:,}: {ending.reason}")
@@ -87,6 +99,11 @@ def evaluation_is_due(config: Config, state: RunState) -> bool:
     return is_time and state.evaluated_step < state.step
 
 
+def comparison_is_due(config: Config, state: RunState) -> bool:
+    every_steps = config.training.compare_every_steps
+    return every_steps > 0 and state.step % every_steps == 0
+
+
 def take_step(
     training: Training, state: RunState, loader: Loader, interruption: Interruption
 ) -> tuple[RunState, StepDone, bool]:
@@ -94,34 +111,49 @@ def take_step(
 
     Collective: every rank must call.
     """
-    group = training.group
+    group, updater = training.group, training.updater
+    group.pulse.enter("data", state.step + 1)
     begun = time.perf_counter()
     work = loader.next()
     waited_s = time.perf_counter() - begun
+    pieces = 1
+    while True:
+        gradients = updater.gradients(work, pieces)
+        group.pulse.enter("agreement")
+        # The update of the step before came after its message.
+        seconds = time.perf_counter() - begun + updater.update_s
+        # One small message, before the weights are touched, tells everyone the loss, rank 0's
+        # clock, whether anyone wants to stop, and whether anyone has run out of memory.
+        loss_sum, step_s, wishes, short = group.sums(
+            [
+                gradients.loss_sum,
+                seconds if group.leads else 0.0,
+                float(interruption.asked),
+                float(gradients.ran_out),
+            ]
+        )
+        if not short:
+            break
+        pieces = smaller_pieces(training, work, pieces, gradients.ran_out)
     rate = training.rate(work.step)
-    result = training.updater.step(work, rate)
-    seconds = time.perf_counter() - begun
-    # One small message tells everyone the loss, rank 0's clock, and whether anyone wants to stop.
-    loss_sum, step_s, wishes = group.sums(
-        [result.loss_sum, seconds if group.leads else 0.0, float(interruption.asked)]
-    )
+    update = updater.update(rate)
     state = state.after_step(work.tokens, step_s)
-    if scaling := training.updater.scaler.state_dict():
+    if scaling := updater.scaler.state_dict():
         state = dataclasses.replace(state, loss_scaling=scaling)
     seconds = time.perf_counter() - begun
-    parts = {"data": waited_s, **result.parts_s}
+    parts = {"data": waited_s, **gradients.parts_s, "optimizer": updater.update_s}
     done = StepDone(
         step=work.step,
         epoch=training.plan.epoch_of(work.step),
         loss=loss_sum / work.tokens,
         tokens=work.tokens,
         learning_rate=rate,
-        gradient_norm=result.gradient_norm,
-        updated=result.updated,
+        gradient_norm=update.gradient_norm,
+        updated=update.updated,
         step_s=seconds,
         parts_s={**parts, "rest": max(0.0, seconds - sum(parts.values()))},
     )
-    if not result.updated:
+    if not update.updated:
         what = "gradients were not finite; the update was skipped"
         training.events.emit(Trouble(work.step, what))
         training.narrator.say(f"step {work.step:,}: {what}")
@@ -148,23 +180,26 @@ def planned_ending(training: Training, state: RunState) -> Ending | None:
 def evaluate(training: Training, state: RunState) -> RunState:
     """Losses and scores, shared out over the ranks. Collective: every rank must call."""
     config, group = training.config, training.group
+    group.pulse.enter("evaluation")
     begun = time.perf_counter()
-    validation_loss = training.validation.loss(training.objective, group)
-    sample_loss = None
-    if training.train_sample:
-        sample_loss = training.train_sample.loss(training.objective, group)
-
     wanted = config.evaluation.translate_sentences or None
     sources, references = (side[:wanted] for side in training.validation_text)
-    shares = group.gather(
-        translate(
-            training.model,
-            training.tokenizer,
-            sources[group.rank :: group.ranks],
-            config.decoding.model_copy(update={"beam": config.evaluation.beam}),
-            group.device,
+    with whole_objective(
+        training.objective, config.model, training.tokenizer.size, group.device
+    ) as objective:
+        validation_loss = training.validation.loss(objective, group)
+        sample_loss = None
+        if training.train_sample:
+            sample_loss = training.train_sample.loss(objective, group)
+        shares = group.gather(
+            translate(
+                objective.model,
+                training.tokenizer,
+                sources[group.rank :: group.ranks],
+                config.decoding.model_copy(update={"beam": config.evaluation.beam}),
+                group.device,
+            )
         )
-    )
     translations = [shares[n % group.ranks][n // group.ranks] for n in range(len(sources))]
     # Rank 0 scores and keeps the time; all act on what it says.
     bleu, chrf, bleu_signature, chrf_signature = group.led(
@@ -197,17 +232,28 @@ def evaluate(training: Training, state: RunState) -> RunState:
 
 
 def save(training: Training, state: RunState, must_succeed: bool) -> None:
-    """Save, link and prune on rank 0. A disk that fails stops nothing but the end of a run."""
-    if not training.group.leads:
-        return
+    """Save, link and prune on rank 0. A disk that fails stops nothing but the end of a run.
+
+    Collective: every rank must call; the others wait.
+    """
+    group, model = training.group, training.model
+    group.pulse.enter("checkpoint")
+    weights = whole_tensors(model.state_dict(), kept=group.leads)
+    adam = whole_tensors(optimizer_tensors(training.updater.optimizer, model), kept=group.leads)
+    group.led(lambda: _save(training, state, weights, adam, must_succeed))
+
+
+def _save(
+    training: Training, state: RunState, weights: Tensors, adam: Tensors, must_succeed: bool
+) -> None:
     config, root = training.config, training.run.checkpoints
     begun = time.perf_counter()
     try:
         checkpoint = save_checkpoint(
             root,
             state.step,
-            model=training.model.state_dict(),
-            optimizer=optimizer_tensors(training.updater.optimizer, training.model),
+            model=weights,
+            optimizer=adam,
             state={
                 "run": state.to_json(),
                 "model": config.model.model_dump(mode="json"),

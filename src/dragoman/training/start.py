@@ -14,7 +14,6 @@ import torch
 
 from dragoman import __version__
 from dragoman.batches.plan import BatchPlan
-from dragoman.checkpoints.storage import Checkpoint, newest_whole
 from dragoman.config import Config
 from dragoman.distributed.group import Group
 from dragoman.errors import UserError
@@ -25,18 +24,21 @@ from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.shards.files import Shards
 from dragoman.shards.passport import PreparedData
 from dragoman.sync import synchronized
-from dragoman.telemetry.events import AttemptStarted
+from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Trouble
 from dragoman.telemetry.reader import attempts_so_far
 from dragoman.telemetry.status import StatusFile
 from dragoman.telemetry.tensorboard import tensorboard_mirror
 from dragoman.telemetry.writer import EventWriter, Mirror
 from dragoman.tokenizer import Tokenizer
+from dragoman.training.agreement import check_agreement, together
 from dragoman.training.claim import check_data, claim_run, locked
 from dragoman.training.narration import Narrator
+from dragoman.training.restoration import Restored, newest_checkpoint
 from dragoman.training.schedule import Rate, learning_rate
 from dragoman.training.state import RunState
 from dragoman.training.step import Updater
-from dragoman.training.tensors import load_optimizer_tensors
+from dragoman.training.tensors import load_optimizer_tensors, load_weights
+from dragoman.version import code_hash
 
 
 @dataclass(frozen=True)
@@ -65,37 +67,32 @@ class Training:
 def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
     """Collective: every rank must call."""
     with ExitStack() as at_end:
-        group.led(lambda: claim_run(run, config))
+        prepared = together(group, lambda: PreparedData.open(config.prepared_folder))
+        check_agreement(group, config, prepared.passport)
+        claim_on_every_host(run, config, group)
         group.led(lambda: at_end.enter_context(locked(run)))
-        prepared = PreparedData.open(config.prepared_folder)
-        if group.local_rank == 0:
-            prepared.verify()
+        together(group, lambda: prepared.verify() if group.local_rank == 0 else None)
         group.led(lambda: check_data(run, prepared.passport))
         tokenizer = prepared.tokenizer()
         train_shards = prepared.shards("train")
-        plan = BatchPlan(
-            train_shards.lengths(),
-            config.training.tokens_per_update,
-            config.training.micro_batch_tokens,
-            config.training.seed,
-        )
-        check_ranks(plan, config, group.ranks)
+        plan = together(group, lambda: plan_batches(train_shards, config, group.ranks))
 
         torch.manual_seed(config.training.seed)
-        model = Transformer(config.model, tokenizer.size).to(group.device)
+        model = Transformer(config.model, tokenizer.size)
         objective = Objective(model, config.training.label_smoothing)
-        updater = Updater(synchronized(objective, group), config, group)
-        # Rank 0 says where to begin, so that no rank goes on from another checkpoint.
-        folder = group.led(lambda: newest_folder(run))
-        state = restore(Checkpoint(Path(folder)), model, updater) if folder else RunState()
+        sync = synchronized(objective, group, config.training.sharding)
+        updater = Updater(sync, objective, config, group)
+        checkpoint = newest_checkpoint(run, group)
+        state = restore(checkpoint, model, updater) if checkpoint else RunState()
 
-        attempt = group.led(lambda: attempts_so_far(run) + 1)
+        attempt = max(group.gather(attempts_so_far(run))) + 1  # hosts may know of different ones
         events = at_end.enter_context(open_events(config, run, group, attempt))
         events.emit(
             AttemptStarted(
                 attempt, group.rank, group.ranks, group.host, str(group.device), state.step + 1
             )
         )
+        group.pulse.on_loss = lambda what: _record_loss(events, state.step, what)
         members = group.gather({"host": group.host, "device": str(group.device)})
         group.led(lambda: record_attempt(run, prepared, attempt, members))
         last_step = last_planned_step(config, plan)
@@ -123,18 +120,28 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
         )
 
 
-def newest_folder(run: RunDir) -> str | None:
-    newest = newest_whole(run.checkpoints)
-    return str(newest.folder) if newest else None
+def claim_on_every_host(run: RunDir, config: Config, group: Group) -> None:
+    """Collective: every rank must call."""
+    # Rank 0 first: where hosts share the folder, two at once would be in each other's way.
+    group.led(lambda: claim_run(run, config))
+    is_first_of_another_host = group.local_rank == 0 and not group.leads
+    together(group, lambda: claim_run(run, config) if is_first_of_another_host else None)
 
 
-def restore(checkpoint: Checkpoint, model: Transformer, updater: Updater) -> RunState:
-    model.load_state_dict(checkpoint.model())
-    load_optimizer_tensors(updater.optimizer, model, checkpoint.optimizer())
-    state = RunState.from_json(checkpoint.state()["run"])
+def restore(checkpoint: Restored, model: Transformer, updater: Updater) -> RunState:
+    load_weights(model, checkpoint.model)
+    load_optimizer_tensors(updater.optimizer, model, checkpoint.optimizer)
+    state = RunState.from_json(checkpoint.state["run"])
     if state.loss_scaling:
         updater.scaler.load_state_dict(state.loss_scaling)
     return state
+
+
+def _record_loss(events: EventWriter, step: int, what: str) -> None:
+    """The last thing that this process writes."""
+    events.emit(Trouble(step, what))
+    events.emit(AttemptEnded(step, "failed", what.splitlines()[0]))
+    events.close()
 
 
 @contextmanager
@@ -151,13 +158,18 @@ def open_events(config: Config, run: RunDir, group: Group, attempt: int) -> Iter
         events.close()
 
 
-def check_ranks(plan: BatchPlan, config: Config, ranks: int) -> None:
+def plan_batches(shards: Shards, config: Config, ranks: int) -> BatchPlan:
+    settings = config.training
+    plan = BatchPlan(
+        shards.lengths(), settings.tokens_per_update, settings.micro_batch_tokens, settings.seed
+    )
     if ranks > plan.micro_batches_per_step:
         raise UserError(
             f"{ranks} workers, but a step has only {plan.micro_batches_per_step} micro-batches to "
             "share out; start fewer workers, or lower training.micro_batch_tokens "
-            f"(now {config.training.micro_batch_tokens}) in a new run"
+            f"(now {settings.micro_batch_tokens}) in a new run"
         )
+    return plan
 
 
 def last_planned_step(config: Config, plan: BatchPlan) -> int | None:
@@ -197,6 +209,7 @@ def record_attempt(
             "members": members,
             "versions": {
                 "dragoman": __version__,
+                "code": code_hash(),
                 "commit": _commit(),
                 "python": platform.python_version(),
                 "torch": torch.__version__,

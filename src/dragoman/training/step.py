@@ -3,35 +3,49 @@
 import hashlib
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
+from dragoman.batches.collate import Batch, cut
 from dragoman.batches.loader import StepBatches
 from dragoman.config import Config, OptimizerSettings
 from dragoman.distributed.group import Group
 from dragoman.errors import UserError
-from dragoman.sync import without_travel
+from dragoman.sync import Sync, free_memory, is_out_of_memory
+from dragoman.training.tensors import whole
 
 _PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 @dataclass(frozen=True)
-class StepResult:
+class Gradients:
+    """What this rank knows of a step whose gradients have travelled."""
+
     loss_sum: float
     """Of this rank's micro-batches."""
+    ran_out: bool
+    """Memory was too small: this rank has sent zeros, and the gradients are of no use to anyone."""
+    parts_s: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Update:
     gradient_norm: float
     updated: bool
-    parts_s: dict[str, float]
 
 
 class Updater:
     """Holds what lives as long as the run: the optimizer and the loss scale."""
 
-    def __init__(self, objective: nn.Module, config: Config, group: Group) -> None:
+    def __init__(self, sync: Sync, objective: nn.Module, config: Config, group: Group) -> None:
         check_precision(config.training.precision, group.device)
-        self._objective, self._config, self._group = objective, config, group
+        self.sync, self._objective = sync, objective
+        self._config, self._group = config, group
+        self.update_s = 0.0
+        """Of the last update."""
         self.optimizer = _adam(objective, config.optimizer)
         self.scaler = (
             torch.amp.GradScaler(  # passes everything through unless the precision is fp16
@@ -39,52 +53,86 @@ class Updater:
             )
         )
 
-    def step(self, work: StepBatches, learning_rate: float) -> StepResult:
-        """Collective: every rank must call, with its own share of the same global batch."""
-        parts = dict.fromkeys(("forward", "backward", "optimizer"), 0.0)
-        loss_sum = torch.zeros((), device=self._group.device)
-        self.optimizer.zero_grad()
-        for place, (number, batch) in enumerate(zip(work.numbers, work.batches, strict=True)):
-            is_last = place == len(work.batches) - 1
-            seed_dropout(self._config.training.seed, work.step, number)
-            if is_last:
-                loss_sum += self._accumulate(batch.to(self._group.device), work.tokens, parts)
-            else:
-                with without_travel(self._objective):
-                    loss_sum += self._accumulate(batch.to(self._group.device), work.tokens, parts)
+    def gradients(self, work: StepBatches, pieces: int = 1) -> Gradients:
+        """Forward and backward, with each micro-batch in that many pieces.
 
+        Collective: every rank must call, with its own share of the same global batch.
+        """
+        parts = dict.fromkeys(("forward", "backward"), 0.0)
+        loss_sum = torch.zeros((), device=self._group.device)
+        ran_out = False
+        self.sync.begin_step(work.most_passes - len(work.batches))
+        batches = list(_numbered_pieces(work, pieces))
+        try:
+            for number, batch in batches:
+                seed_dropout(self._config.training.seed, work.step, number)
+                is_last = number == batches[-1][0]
+                loss_sum += self._accumulate(
+                    batch.to(self._group.device), is_last, work.tokens, parts
+                )
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            ran_out = True
+        # Not inside the handler, where the error still holds on to all activations.
+        if ran_out:
+            free_memory(self._group.device)
+            self.sync.send_nothing()
+        return Gradients(0.0 if ran_out else loss_sum.item(), ran_out, parts)
+
+    def update(self, learning_rate: float) -> Update:
+        """Change the weights, unless the gradients are not finite."""
+        self._group.pulse.enter("optimizer")
         begun = time.perf_counter()
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = learning_rate
         self.scaler.unscale_(self.optimizer)
-        norm = nn.utils.clip_grad_norm_(
-            self._objective.parameters(), self._config.optimizer.clip_norm or math.inf
-        ).item()
+        norm = self._clip().item()
         # All ranks hold the same gradients by now, so all come to the same answer.
         updated = math.isfinite(norm)
         if updated:
             self.scaler.step(self.optimizer)
         self.scaler.update()
-        parts["optimizer"] = time.perf_counter() - begun
-        return StepResult(loss_sum.item(), norm, updated, parts)
+        self.update_s = time.perf_counter() - begun
+        return Update(norm, updated)
+
+    def _clip(self) -> torch.Tensor:
+        """Shorten the gradients to what is allowed; how long they were, over all parameters."""
+        parameters = list(self._objective.parameters())
+        norm = whole(nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None))
+        longest = self._config.optimizer.clip_norm or math.inf
+        nn.utils.clip_grads_with_norm_(parameters, longest, norm)
+        return norm
 
     def _accumulate(
-        self, batch: object, global_tokens: int, parts: dict[str, float]
+        self, batch: Batch, is_last: bool, global_tokens: int, parts: dict[str, float]
     ) -> torch.Tensor:
         precision = _PRECISIONS[self._config.training.precision]
+        self._group.pulse.enter("forward")
         begun = time.perf_counter()
         with torch.autocast(
             self._group.device.type, dtype=precision, enabled=precision is not torch.float32
         ):
-            smoothed: torch.Tensor = self._objective(batch).smoothed
+            smoothed = self.sync.forward(batch, is_last).smoothed
+        self._group.pulse.enter("backward")
         between = time.perf_counter()
-        # Synchronization takes the mean over ranks; the gradient wanted is the sum over all
-        # target tokens of the step divided by their number.
-        share = smoothed * (self._group.ranks / global_tokens)
+        # Gradients are summed over ranks; what is wanted is the sum over all target tokens of the
+        # step divided by their number.
+        share = smoothed * (1 / global_tokens)
         self.scaler.scale(share).backward()  # type: ignore[no-untyped-call]
         parts["forward"] += between - begun
         parts["backward"] += time.perf_counter() - between
         return smoothed.detach()
+
+
+def _numbered_pieces(work: StepBatches, pieces: int) -> Iterator[tuple[str, Batch]]:
+    """Micro-batches of a rank, or their pieces, under what their dropout is seeded with."""
+    for number, batch in zip(work.numbers, work.batches, strict=True):
+        if pieces == 1:
+            yield str(number), batch
+        else:
+            for place, piece in enumerate(cut(batch, pieces)):
+                yield f"{number}/{place}", piece
 
 
 def check_precision(precision: str, device: torch.device) -> None:
@@ -95,7 +143,7 @@ def check_precision(precision: str, device: torch.device) -> None:
         )
 
 
-def seed_dropout(seed: int, step: int, micro_batch: int) -> None:
+def seed_dropout(seed: int, step: int, micro_batch: str) -> None:
     """Dropout belongs to the micro-batch, not to the rank that happens to compute it."""
     digest = hashlib.blake2b(f"{seed}/{step}/{micro_batch}".encode(), digest_size=8).digest()
     torch.manual_seed(int.from_bytes(digest) >> 1)

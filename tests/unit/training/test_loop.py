@@ -5,10 +5,12 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from injection import fail_at, memory_for
 
 from dragoman.checkpoints.storage import Checkpoint, all_checkpoints
 from dragoman.config import parse_config
-from dragoman.errors import UserError
+from dragoman.distributed.group import Group
+from dragoman.errors import RunError, UserError
 from dragoman.model.transformer import Transformer
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, read_json
@@ -23,6 +25,8 @@ from dragoman.telemetry.events import (
 from dragoman.telemetry.reader import read_events
 from dragoman.training import step as step_module
 from dragoman.training.loop import train
+
+ALONE = Group(0, 1, 0, torch.device("cpu"))
 
 
 @pytest.fixture
@@ -155,14 +159,14 @@ def test_gradients_that_are_not_finite_change_nothing_and_are_told(run_with, mon
 
 
 def test_a_failure_is_recorded_with_its_step_and_raised(run_with, monkeypatch, tmp_path):
-    real = step_module.Updater.step
+    real = step_module.Updater.gradients
 
-    def failing(self, work, rate):
+    def failing(self, work, pieces):
         if work.step == 4:
             raise RuntimeError("the device is gone")
-        return real(self, work, rate)
+        return real(self, work, pieces)
 
-    monkeypatch.setattr(step_module.Updater, "step", failing)
+    monkeypatch.setattr(step_module.Updater, "gradients", failing)
     with pytest.raises(RuntimeError, match="the device is gone"):
         run_with("training.steps=9")
     run = RunDir(tmp_path / "run")
@@ -170,6 +174,44 @@ def test_a_failure_is_recorded_with_its_step_and_raised(run_with, monkeypatch, t
     assert (end.step, end.state) == (3, "failed")
     assert "the device is gone" in end.reason
     assert read_json(run.status)["state"] == "failed"
+
+
+@pytest.mark.parametrize("phase", ["accumulation", "forward", "backward"])
+def test_running_out_of_memory_changes_no_loss_and_is_told(run_with, capsys, phase):
+    settings = ["training.steps=6", "model.dropout=0.0", "evaluation.every_steps=100"]
+    with fail_at(ALONE, rank=0, step=3, phase=phase, times=2):
+        _, run = run_with(*settings)
+    _, undisturbed = run_with(*settings, name="undisturbed")
+    for one, other in zip(events(run, StepDone), events(undisturbed, StepDone), strict=True):
+        assert one.loss == pytest.approx(other.loss, abs=5e-6)
+        assert one.gradient_norm == pytest.approx(other.gradient_norm, rel=1e-5)
+    first, second = [event for event in events(run, Trouble) if event.step == 3]
+    assert first.what.startswith("rank 0 on ")
+    assert first.what.endswith(" ran out of memory; the step is repeated in halves")
+    assert second.what.endswith(" in quarters")
+    assert f"step 3: {first.what}" in capsys.readouterr().out
+
+
+def test_dropout_of_pieces_is_drawn_for_each_of_them(run_with):
+    settings = ["training.steps=3", "model.dropout=0.3"]
+    losses = []
+    for name in ("first", "second"):
+        with fail_at(ALONE, rank=0, step=2, phase="forward"):
+            _, run = run_with(*settings, name=name)
+        losses.append([event.loss for event in events(run, StepDone)])
+    _, undisturbed = run_with(*settings, name="undisturbed")
+    whole = [event.loss for event in events(undisturbed, StepDone)]
+    assert losses[0] == losses[1]
+    assert losses[0][0] == whole[0]
+    assert losses[0][1] != whole[1]
+
+
+def test_a_model_too_large_for_a_single_pair_stops_the_run_in_one_sentence(run_with):
+    with (
+        memory_for(ALONE, rank=0, step=2, pairs=0),
+        pytest.raises(RunError, match=r"step 2: .* with a single pair at a time; start a new run"),
+    ):
+        run_with("training.steps=4")
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])

@@ -1,0 +1,265 @@
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dragoman.cluster.lab import Lab
+    from dragoman.cluster.lab.status import NodeStatus
+
+lab = typer.Typer(
+    help="A cluster on this machine: hosts with real, slow, breakable links between them.\n\n"
+    "Needs Linux and root. Example: dragoman lab up --nodes 3 --rate 100mbit",
+    no_args_is_help=True,
+)
+
+Name = Annotated[str, typer.Option("--name", help="Which lab, where there are several.")]
+Nodes = Annotated[int, typer.Option("--nodes", min=1, help="How many hosts.")]
+Rate = Annotated[
+    str, typer.Option("--rate", help="Of each host's link, both ways: 100mbit, 1gbit, ... or none.")
+]
+NodeRates = Annotated[
+    list[str] | None,
+    typer.Option("--node-rate", metavar="N=RATE", help="Of host N alone; can be repeated."),
+]
+Node = Annotated[str, typer.Argument(help="node1, node2, ... or only its number.", metavar="NODE")]
+Command = Annotated[list[str], typer.Argument(help="Written after --.", metavar="COMMAND")]
+
+
+@lab.command()
+def up(
+    nodes: Nodes = 2, rate: Rate = "none", node_rate: NodeRates = None, name: Name = "lab"
+) -> None:
+    """Make the hosts node1, node2, ... and a host list for --hosts.
+
+    Example: dragoman lab up --nodes 3 --rate 100mbit --node-rate 2=10mbit
+    """
+    from dragoman.cluster.lab import Lab
+    from dragoman.console import say
+
+    made = Lab.up(name, nodes, rate, _node_rates(node_rate))
+    say(f"lab {name} is up: " + ", ".join(f"{node.name} {node.address}" for node in made.nodes))
+    say(f"host list: {made.hosts}")
+    say(f"log in:    ssh -F {made.ssh_config} node1")
+    say(f"take down: dragoman lab down{_named(name)}")
+
+
+@lab.command()
+def run(
+    command: Command, nodes: Nodes = 2, rate: Rate = "none", node_rate: NodeRates = None
+) -> None:
+    """Make a lab for one command, which finds the host list in $DRAGOMAN_LAB_HOSTS.
+
+    {hosts} in the command stands for it too. The exit code is the command's.
+
+    Example: dragoman lab run --nodes 2 --rate 1gbit -- dragoman train RECIPE --hosts {hosts}
+    """
+    from dragoman.cluster.lab.session import run_in_lab
+
+    sys.exit(run_in_lab(command, nodes, rate, _node_rates(node_rate)))
+
+
+@lab.command("exec")
+def exec_(node: Node, command: Command, name: Name = "lab") -> None:
+    """Run a command on a host, in its working folder.
+
+    Example: dragoman lab exec node1 -- ip address
+    """
+    sys.exit(_opened(name).exec(node, command))
+
+
+@lab.command()
+def rate(
+    node: Node,
+    rate: Annotated[str, typer.Argument(help="100mbit, 1gbit, ... or none.")],
+    name: Name = "lab",
+) -> None:
+    """Limit what a host sends and what it receives, also while a run is on.
+
+    Example: dragoman lab rate node2 10mbit
+    """
+    _opened(name).rate(node, rate)
+
+
+@lab.command()
+def cut(node: Node, name: Name = "lab") -> None:
+    """Pull a host's cable: its connections are not reset, they fall silent.
+
+    Example: dragoman lab cut node2
+    """
+    _opened(name).cut(node)
+
+
+@lab.command()
+def partition(node: Node, other: Node, name: Name = "lab") -> None:
+    """Let two hosts no longer hear each other, while both hear all others.
+
+    Example: dragoman lab partition node1 node2
+    """
+    _opened(name).partition(node, other)
+
+
+@lab.command()
+def heal(
+    node: Node,
+    other: Annotated[
+        str | None, typer.Argument(help="Only the partition from this one.", metavar="[OTHER]")
+    ] = None,
+    name: Name = "lab",
+) -> None:
+    """Undo cut and partition of a host.
+
+    Example: dragoman lab heal node2
+    """
+    _opened(name).heal(node, other)
+
+
+@lab.command()
+def kill(node: Node, name: Name = "lab") -> None:
+    """End all processes of a host with SIGKILL, its sshd too.
+
+    Example: dragoman lab kill node2
+    """
+    _opened(name).kill(node)
+
+
+@lab.command()
+def boot(node: Node, name: Name = "lab") -> None:
+    """Start a host that was killed.
+
+    Example: dragoman lab boot node2
+    """
+    _opened(name).boot(node)
+
+
+@lab.command()
+def pause(node: Node, name: Name = "lab") -> None:
+    """Stop all processes of a host where they are.
+
+    Example: dragoman lab pause node2
+    """
+    _opened(name).pause(node)
+
+
+@lab.command()
+def resume(node: Node, name: Name = "lab") -> None:
+    """Let the processes of a paused host go on.
+
+    Example: dragoman lab resume node2
+    """
+    _opened(name).resume(node)
+
+
+@lab.command()
+def disk(
+    node: Node,
+    size: Annotated[str, typer.Argument(help="50MB, 1GB, ... or none to take it away.")],
+    name: Name = "lab",
+) -> None:
+    """Put the runs of a host on a small disk, to see it fill up.
+
+    Example: dragoman lab disk node1 50MB
+    """
+    from dragoman.cluster.lab.rates import parse_size
+    from dragoman.console import say
+
+    place = _opened(name).disk(node, None if size == "none" else parse_size(size))
+    say(str(place))
+
+
+@lab.command()
+def status(
+    name: Name = "lab",
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long to watch for speeds.")] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+) -> None:
+    """Show addresses, rates, traffic and processes of all hosts.
+
+    Example: dragoman lab status
+    """
+    import json
+    from dataclasses import asdict
+
+    opened = _opened(name)
+    nodes = opened.status(seconds)
+    if as_json:
+        print(json.dumps([asdict(node) for node in nodes], indent=2))
+    else:
+        _show(opened, nodes)
+
+
+@lab.command()
+def down(
+    name: Name = "lab",
+    all_: Annotated[
+        bool, typer.Option("--all", help="Every lab, also what crashes have left behind.")
+    ] = False,
+) -> None:
+    """End a lab and remove all that it was made of, the files of its hosts too.
+
+    Example: dragoman lab down --all
+    """
+    from dragoman.cluster.lab import lab_names, remove_lab
+    from dragoman.cluster.lab.kernel import check_machine
+    from dragoman.cluster.lab.layout import check_name
+    from dragoman.console import say
+
+    check_machine()
+    found = lab_names()
+    for one in sorted(found) if all_ else [check_name(name)]:
+        remove_lab(one)
+        say(f"lab {one} is down" if one in found else f"there is no lab {one}")
+    if all_ and not found:
+        say("there is no lab")
+
+
+def _opened(name: str) -> "Lab":
+    from dragoman.cluster.lab import Lab
+
+    return Lab.open(name)
+
+
+def _named(name: str) -> str:
+    return "" if name == "lab" else f" --name {name}"
+
+
+def _node_rates(given: list[str] | None) -> dict[int, str]:
+    from dragoman.errors import UserError
+
+    rates = {}
+    for text in given or ():
+        number, _, rate = text.removeprefix("node").partition("=")
+        if not number.isdecimal() or not rate:
+            raise UserError(
+                f"--node-rate {text}: write the host's number and its rate, as 2=10mbit"
+            )
+        rates[int(number)] = rate
+    return rates
+
+
+def _show(opened: "Lab", nodes: "list[NodeStatus]") -> None:
+    from dragoman.cluster.lab.rates import rate_text
+    from dragoman.console import say
+
+    say(f"lab {opened.name}, {opened.layout.network}, host list {opened.hosts}")
+    say(f"{'':7} {'address':15} {'rate':>8} {'sent':>26} {'received':>26}  processes")
+    for node in nodes:
+        sent = f"{node.sent_bytes / 1e6:,.1f} MB {node.sent_mbit_per_s:>7,.1f} Mbit/s"
+        received = f"{node.received_bytes / 1e6:,.1f} MB {node.received_mbit_per_s:>7,.1f} Mbit/s"
+        limit = rate_text(node.rate_bits) if node.rate_bits else "none"
+        count = f"{len(node.processes):>9}"
+        told = "".join(f"  {fact}" for fact in _facts(node))
+        say(f"{node.name:7} {node.address:15} {limit:>8} {sent:>26} {received:>26}  {count}{told}")
+
+
+def _facts(node: "NodeStatus") -> list[str]:
+    facts = [
+        ("not running", not node.is_running),
+        ("paused", node.is_paused),
+        ("cut", node.is_cut),
+        (f"does not hear {', '.join(node.parted_from)}", bool(node.parted_from)),
+    ]
+    if node.disk:
+        free, size = node.disk.free_bytes / 1e6, node.disk.size_bytes / 1e6
+        facts.append((f"disk: {free:,.1f} of {size:,.1f} MB free", True))
+    return [fact for fact, holds in facts if holds]

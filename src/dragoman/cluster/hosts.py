@@ -1,0 +1,141 @@
+"""The host list: `hosts.toml` or `a,b,c` comes in, a strict and frozen `Cluster` goes out."""
+
+import re
+import tomllib
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeFloat,
+    PositiveInt,
+    Strict,
+    ValidationError,
+    model_validator,
+)
+
+from dragoman.config import Section, sentences_of
+from dragoman.errors import ConfigError
+
+
+def _address(value: str) -> str:
+    try:
+        return str(ip_address(value))
+    except ValueError:
+        raise ValueError(f"{value!r} is no IP address") from None
+
+
+PortNumber = Annotated[int, Field(ge=1, le=65535)]
+
+
+def _matching(pattern: str, what: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"{value!r} is no {what}")
+        return value
+
+    return AfterValidator(check)
+
+
+# Neither an option nor anything that a shell would read: it is handed to ssh as it stands.
+HostName = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}", "name of a host")]
+UserName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", "name of a user")]
+InterfaceName = Annotated[
+    str, _matching(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}", "name of a network interface")
+]
+RemotePath = Annotated[str, _matching(r"[^\x00-\x1f]+", "path")]
+Address = Annotated[str, AfterValidator(_address)]
+
+FOLDER = "~/dragoman"
+ENVIRONMENT = ".venv"
+
+
+class Host(Section):
+    name: HostName
+    """What ssh connects to: a name from your ssh config, a host name or an address."""
+    address: Address | None = None
+    """On the cluster's private network; unset: what the name stands for, or found by asking."""
+    ssh_port: PortNumber | None = None
+    """Where it differs from the ssh config."""
+    user: UserName | None = None
+    """Where it differs from the ssh config."""
+    folder: RemotePath = FOLDER
+    """Working folder on the host: prepared data, runs, and the environment that setup makes."""
+    python: RemotePath = ""
+    """Python of the environment; empty: .venv/bin/python in the working folder."""
+    devices: PositiveInt | None = None
+    """Workers to start there; unset: one for each CUDA device, or one on the CPU."""
+    price_per_hour: NonNegativeFloat = 0.0
+    """What the host costs, in whatever currency you count."""
+
+    @property
+    def interpreter(self) -> str:
+        return self.python or f"{self.folder}/{ENVIRONMENT}/bin/python"
+
+
+class Cluster(Section):
+    hosts: Annotated[tuple[Host, ...], Strict(False)]
+    """The first one leads: it keeps the run's checkpoints, and the others meet there."""
+    interface: InterfaceName | None = None
+    """Network interface that carries the traffic between hosts; unset: the one of the address."""
+    port: PortNumber | None = None
+    """Where hosts meet on the first one; unset: any free port."""
+    allow_public: bool = False
+    """Let the hosts' traffic, which is neither encrypted nor signed, use public addresses."""
+    ssh_config: str = ""
+    """A file for ssh to read instead of your own configuration, relative to this list."""
+
+    @model_validator(mode="after")
+    def hosts_are_distinct(self) -> Self:
+        if not self.hosts:
+            raise ValueError("lists no host; add a table [[hosts]] with a name")
+        for key in ("name", "address"):
+            seen: dict[str, str] = {}
+            for host in self.hosts:
+                value = getattr(host, key)
+                if value and value in seen:
+                    raise ValueError(
+                        f"{host.name} is listed twice: {key} = {value!r} stands for {seen[value]} "
+                        "already; remove one of them"
+                    )
+                seen[value] = host.name
+        return self
+
+
+def load_cluster(given: str) -> Cluster:
+    """From `--hosts`: the path of a host list, or names with commas between them."""
+    path = Path(given)
+    if path.suffix == ".toml" or path.is_file():
+        return _from_file(path)
+    names = [name.strip() for name in given.split(",")]
+    if not all(names):
+        raise ConfigError(f"--hosts {given}: write names with commas between them, as in a,b,c")
+    return _validated({"hosts": [{"name": name} for name in names]}, f"--hosts {given}")
+
+
+def _from_file(path: Path) -> Cluster:
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such host list") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as a UTF-8 text file ({error})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}; mend that line") from error
+    cluster = _validated(tree, str(path))
+    if cluster.ssh_config:
+        config = (path.parent / Path(cluster.ssh_config).expanduser()).resolve()
+        if not config.is_file():
+            raise ConfigError(f"{path}: ssh_config = {cluster.ssh_config!r} is no file")
+        cluster = cluster.model_copy(update={"ssh_config": str(config)})
+    return cluster
+
+
+def _validated(tree: object, origin: str) -> Cluster:
+    try:
+        return Cluster.model_validate(tree)
+    except ValidationError as error:
+        known = [*Cluster.model_fields, *(f"hosts.{name}" for name in Host.model_fields)]
+        raise ConfigError(f"{origin}: " + "; ".join(sentences_of(error, known))) from error

@@ -1,0 +1,180 @@
+"""Before a step is taken on any host: are they there, are they alike, and how do they meet?
+
+Everything that is wrong is one sentence that names the host.
+"""
+
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dragoman import __version__
+from dragoman.cluster.hosts import Cluster, Host
+from dragoman.cluster.network import Interface, check_public, check_twice, choose_interfaces
+from dragoman.cluster.ssh import ask
+from dragoman.errors import DragomanError, UserError
+from dragoman.version import code_hash
+
+Answer = TypeVar("Answer")
+
+SETUP = "dragoman setup --hosts ..."
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a host has said of itself; see `probe`."""
+
+    hostname: str
+    folder: str
+    version: str
+    code: str
+    python: str
+    torch: str
+    cuda_devices: int
+    interfaces: list[Interface]
+    free_bytes: int
+    data: str | None
+    """Hash of its prepared data; None: it has none."""
+    data_error: str = ""
+
+    @classmethod
+    def from_answer(cls, answer: dict[str, Any]) -> "Facts":
+        interfaces = [Interface(*interface) for interface in answer.pop("interfaces")]
+        return cls(interfaces=interfaces, **answer)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A cluster on which training can start."""
+
+    cluster: Cluster
+    facts: Mapping[str, Facts]
+    interfaces: Mapping[str, Interface]
+    workers: Mapping[str, int]
+
+    @property
+    def ranks(self) -> int:
+        return sum(self.workers.values())
+
+
+def preflight(cluster: Cluster, prepared: str, device: str, workers: int | None) -> Ready:
+    """`prepared` is the folder of the data on each host; `workers` a wish for each of them."""
+    meanings = meanings_of(cluster)
+    check_public(cluster, meanings)
+    check_twice(cluster, meanings)
+    facts = on_all(cluster, lambda host: _facts(cluster, host, prepared))
+    check_alike(facts)
+    interfaces = {name: of_host.interfaces for name, of_host in facts.items()}
+    return Ready(
+        cluster,
+        facts,
+        choose_interfaces(cluster, meanings, interfaces),
+        {host.name: workers_of(host, facts, device, workers) for host in cluster.hosts},
+    )
+
+
+def on_all(cluster: Cluster, do: Callable[[Host], Answer]) -> dict[str, Answer]:
+    """Do something for all hosts side by side; one error with the sentences of all that failed."""
+    with ThreadPoolExecutor(max_workers=len(cluster.hosts)) as pool:
+        futures = {host.name: pool.submit(do, host) for host in cluster.hosts}
+    errors = [error for future in futures.values() if (error := future.exception())]
+    for error in errors:
+        if not isinstance(error, DragomanError):
+            raise error
+    if errors:
+        raise UserError("\n       ".join(map(str, errors)))
+    return {name: future.result() for name, future in futures.items()}
+
+
+def meanings_of(cluster: Cluster) -> dict[str, list[str]]:
+    """The addresses that each name stands for, as ssh's configuration and this machine have it.
+
+    Empty where only a jump host knows.
+    """
+    return {host.name: _addresses(_ssh_hostname(cluster, host)) for host in cluster.hosts}
+
+
+def check_alike(facts: Mapping[str, Facts]) -> None:
+    """The same code everywhere, this machine included, and the same torch on all hosts."""
+    leader = next(iter(facts))
+    for name, of_host in facts.items():
+        if of_host.code != code_hash():
+            what = (
+                f"has Dragoman {of_host.version}, and here it is {__version__}"
+                if of_host.version != __version__
+                else f"has other code of Dragoman {__version__} than this machine"
+            )
+            raise UserError(f"{name}: {what}; bring this one there with: {SETUP}")
+        # The part after the plus tells which CUDA it was built for, which may differ.
+        ours, theirs = (facts[leader].torch.split("+")[0], of_host.torch.split("+")[0])
+        if ours != theirs:
+            raise UserError(
+                f"{name}: has torch {theirs}, and {leader} has {ours}; make them equal with: "
+                f"{SETUP}"
+            )
+
+
+def workers_of(host: Host, facts: Mapping[str, Facts], device: str, wish: int | None) -> int:
+    cuda = facts[host.name].cuda_devices
+    somewhere = next((name for name, of_host in facts.items() if of_host.cuda_devices), None)
+    uses_cuda = device == "cuda" or (device == "auto" and somewhere is not None)
+    wanted = host.devices or wish or (cuda if uses_cuda and cuda else 1)
+    if uses_cuda and wanted > cuda:
+        beside = "" if somewhere in (None, host.name) else f" while {somewhere} has some"
+        raise UserError(
+            f"{host.name}: {wanted} CUDA device(s) are asked for, and it has {cuda}{beside}; lower "
+            "devices in the host list, or set training.device to cpu"
+        )
+    return wanted
+
+
+def check_data(facts: Mapping[str, Facts], here: str | None) -> tuple[str | None, Sequence[str]]:
+    """(hash of the data to train on, hosts that lack it); the hash is None when nobody has data.
+
+    `here` is the hash of the data on this machine.
+    """
+    for name, of_host in facts.items():
+        if of_host.data_error:
+            raise UserError(f"{name}: {of_host.data_error}")
+    reference = here or next((f.data for f in facts.values() if f.data), None)
+    for name, of_host in facts.items():
+        if of_host.data not in (None, reference):
+            raise UserError(
+                f"{name}: its prepared data has hash {of_host.data[:12]}, and "
+                f"{'here' if here else next(iter(facts))} it is {(reference or '')[:12]}; remove "
+                f"it from {of_host.folder} there, and the right one is copied"
+            )
+    return reference, [name for name, of_host in facts.items() if of_host.data is None]
+
+
+def _facts(cluster: Cluster, host: Host, prepared: str) -> Facts:
+    question = {"folder": host.folder, "prepared": prepared}
+    return Facts.from_answer(ask(cluster, host, "dragoman.cluster.probe", question))
+
+
+def _ssh_hostname(cluster: Cluster, host: Host) -> str:
+    """What the name means in ssh's configuration; nothing is connected to."""
+    config = ["-F", cluster.ssh_config] if cluster.ssh_config else []
+    try:
+        said = subprocess.run(
+            ["ssh", "-G", *config, host.name], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise UserError(
+            "there is no ssh on this machine; install the OpenSSH client to use --hosts"
+        ) from None
+    for line in said.stdout.splitlines():
+        key, _, value = line.partition(" ")
+        if key == "hostname":
+            return value
+    return host.name
+
+
+def _addresses(name: str) -> list[str]:
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    return [str(address[0]) for *_, address in found]

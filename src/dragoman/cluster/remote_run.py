@@ -1,0 +1,151 @@
+"""`dragoman train --hosts`: a run on several machines whose records and results come home."""
+
+import secrets
+import threading
+from contextlib import suppress
+from typing import Any
+
+from dragoman.checkpoints.names import point_to
+from dragoman.cluster.hosts import Cluster, Host
+from dragoman.cluster.job import Job
+from dragoman.cluster.launch import launch_hosts, user_set
+from dragoman.cluster.preflight import Ready, check_data, on_all, preflight
+from dragoman.cluster.transfer import fetch_folder, send_folder
+from dragoman.config import Config, dump_config
+from dragoman.console import Progress, say
+from dragoman.preparation import prepare
+from dragoman.rundir import RunDir
+from dragoman.shards.passport import PASSPORT_NAME, PreparedData
+from dragoman.telemetry.tail import Piece, add_piece, record_sizes
+
+
+def train_on_hosts(config: Config, run: RunDir, cluster: Cluster, workers: int | None) -> int:
+    """Check, bring what is missing, train, bring home; the exit code of the first that failed."""
+    prepared = f"prepared/{config.name}"
+    say(f"checking {', '.join(host.name for host in cluster.hosts)}")
+    ready = preflight(cluster, prepared, config.training.device, workers)
+    bring_data(ready, config, prepared)
+    for host in cluster.hosts:
+        interface = ready.interfaces[host.name]
+        say(
+            f"  {host.name}: {ready.workers[host.name]} worker(s), "
+            f"{interface.address} on {interface.name}"
+        )
+    token = f".home-{secrets.token_hex(8)}"
+    (run.root / token).touch()
+    try:
+        jobs = jobs_of(ready, config, run, prepared, token)
+        code = launch_hosts(cluster, jobs, Receiver(run, ready.ranks))
+        fetch_checkpoints(cluster, run, token)
+    finally:
+        with suppress(OSError):
+            (run.root / token).unlink()
+    return code
+
+
+def jobs_of(ready: Ready, config: Config, run: RunDir, prepared: str, token: str) -> list[Job]:
+    """What each host's agent is told, in the order of the host list."""
+    cluster = ready.cluster
+    leader = ready.interfaces[cluster.hosts[0].name]
+    identity = secrets.token_hex(8)
+    recipe = f"recipes/{config.name}.toml"
+    there = config.model_copy(
+        update={"data": config.data.model_copy(update={"prepared": prepared})}
+    )
+    run_there = f"runs/{run.root.name}"
+    return [
+        Job(
+            command=["", "-m", "dragoman", "train", recipe, "--run", run_there],
+            workers=ready.workers[host.name],
+            hosts=len(cluster.hosts),
+            number=number,
+            identity=identity,
+            address=ready.interfaces[host.name].address,
+            meeting=(leader.address, cluster.port or 0),
+            environment=_environment(ready, host),
+            folder=host.folder,
+            files={recipe: dump_config(there)},
+            run=run_there,
+            known=record_sizes(run),
+            home_token=token,
+            relays=True,
+        )
+        for number, host in enumerate(cluster.hosts)
+    ]
+
+
+def bring_data(ready: Ready, config: Config, prepared: str) -> None:
+    """See that every host has the same prepared data: what is missing is copied, with progress."""
+    here = None
+    if (config.prepared_folder / PASSPORT_NAME).exists():
+        here = PreparedData.open(config.prepared_folder).passport.content_hash
+    reference, lacking = check_data(ready.facts, here)
+    if reference and not lacking:
+        return
+    data = prepare(config)
+    check_data(ready.facts, data.passport.content_hash)
+    names = data.files()
+    size = sum((data.folder / name).stat().st_size for name in names)
+    say(f"copying {size / 1e6:,.1f} MB of prepared data to {', '.join(lacking)}")
+    missing = ready.cluster.model_copy(
+        update={"hosts": tuple(host for host in ready.cluster.hosts if host.name in lacking)}
+    )
+    with Progress("copying data", "bytes", size * len(lacking)) as progress:
+        lock = threading.Lock()
+
+        def advance(amount: int) -> None:
+            with lock:
+                progress.advance(amount)
+
+        on_all(
+            missing,
+            lambda host: send_folder(ready.cluster, host, data.folder, names, prepared, advance),
+        )
+
+
+def fetch_checkpoints(cluster: Cluster, run: RunDir, token: str) -> None:
+    """Bring home what `latest` and `best` stand for on the first host."""
+    host = cluster.hosts[0]
+    there = f"runs/{run.root.name}"
+    with Progress("bringing checkpoints home", "bytes") as progress:
+        for link in ("latest", "best"):
+            name = fetch_folder(
+                cluster,
+                host,
+                f"{there}/checkpoints/{link}",
+                run.checkpoints,
+                f"{there}/{token}",
+                progress.advance,
+            )
+            if name:
+                point_to(run.checkpoints, link, name)
+
+
+class Receiver:
+    """What comes from the hosts while they work: output for a person, records for the run."""
+
+    def __init__(self, run: RunDir, ranks: int) -> None:
+        self._run, self._width = run, len(str(ranks - 1))
+
+    def __call__(self, host: Host, message: dict[str, Any]) -> None:
+        match message:
+            case {"rank": int(rank), "line": str(line)}:
+                say(f"{host.name} {rank:>{self._width}} | {line}")
+            case {"killed": int(rank), "line": str(line)}:
+                say(f"{host.name} {rank:>{self._width}} | error: {line}")
+            case {"record": str(name), "begin": begin, "text": str(text)}:
+                add_piece(self._run, Piece(name, begin, text))
+            case {"dropped": int(lines)}:
+                say(f"{host.name} | {lines:,} lines of output were lost on the way")
+
+
+def _environment(ready: Ready, host: Host) -> dict[str, str]:
+    interface = ready.interfaces[host.name].name
+    chosen = {
+        "GLOO_SOCKET_IFNAME": interface,
+        "NCCL_SOCKET_IFNAME": f"={interface}",  # exactly this one, not all that begin like it
+        "PYTHONUNBUFFERED": "1",
+    }
+    if ready.cluster.allow_public:
+        chosen["DRAGOMAN_ALLOW_PUBLIC"] = "1"
+    return user_set() | chosen

@@ -1,0 +1,114 @@
+"""`dragoman setup`: this very version of the project on every host, side by side."""
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from dragoman.cluster.hosts import ENVIRONMENT, Cluster, Host
+from dragoman.cluster.package import pins, write_wheel
+from dragoman.cluster.preflight import on_all
+from dragoman.cluster.ssh import ask, failure, quoted, ssh_command
+from dragoman.console import duration, say
+from dragoman.errors import RunError, UserError
+from dragoman.version import code_hash
+
+NO_PYTHON = 71
+"""Exit code of our own for a host without a Python that would do."""
+NEWS_EVERY_S = 10.0
+
+Tell = Callable[[str], None]
+
+
+def set_up(cluster: Cluster) -> None:
+    """Install on all hosts, then ask each of them whether it runs the same code as this machine."""
+    width = max(len(host.name) for host in cluster.hosts)
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+        wheel = write_wheel(Path(folder))
+        on_all(cluster, lambda host: _set_up(cluster, host, wheel, width))
+
+
+def _set_up(cluster: Cluster, host: Host, wheel: Path, width: int) -> None:
+    def tell(text: str) -> None:
+        say(f"{host.name:<{width}} | {text}")
+
+    begun = time.monotonic()
+    tell(f"looking for {host.interpreter}")
+    _remote(cluster, host, environment_script(host), b"", tell)
+    place = f"{host.folder}/.setup"
+    arrived = f"{place}/{wheel.name}"
+    tell(f"copying {wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB)")
+    _remote(
+        cluster,
+        host,
+        f"mkdir -p {quoted(place)} && cat > {quoted(arrived)}",
+        wheel.read_bytes(),
+        tell,
+    )
+    wanted = pins()
+    tell(f"installing {', '.join(wanted)}")
+    pip = f"{quoted(host.interpreter)} -m pip --disable-pip-version-check install"
+    _remote(cluster, host, " ".join([pip, *map(quoted, wanted)]), b"", tell)
+    # Without --force-reinstall pip would keep other code of the same version number.
+    _remote(cluster, host, f"{pip} --no-deps --force-reinstall {quoted(arrived)}", b"", tell)
+    facts = ask(
+        cluster, host, "dragoman.cluster.probe", {"folder": host.folder, "prepared": "prepared"}
+    )
+    if facts["code"] != code_hash():
+        raise RunError(
+            f"{host.name}: still runs other code after the installation, from a folder that comes "
+            f"before {host.interpreter}'s own; look at its PYTHONPATH"
+        )
+    devices = f"{facts['cuda_devices']} CUDA device(s)"
+    tell(
+        f"ready after {duration(time.monotonic() - begun)}: Python {facts['python']}, "
+        f"torch {facts['torch']}, {devices}, {facts['free_bytes'] / 1e9:,.0f} GB free"
+    )
+
+
+def environment_script(host: Host) -> str:
+    """A shell line that makes the working folder, and the environment where it is ours to make."""
+    interpreter = quoted(host.interpreter)
+    make = f"python3 -m venv {quoted(f'{host.folder}/{ENVIRONMENT}')}"
+    if host.python:  # the user's own: it is there, or that is a mistake to be told of
+        make = f"exit {NO_PYTHON}"
+    version = "import sys; sys.exit(sys.version_info < (3, 11))"
+    return (
+        f"mkdir -p {quoted(host.folder)} && {{ test -x {interpreter} || {make}; }} && "
+        f"{{ {interpreter} -c {quoted(version)} || exit {NO_PYTHON}; }}"
+    )
+
+
+def _remote(cluster: Cluster, host: Host, script: str, content: bytes, tell: Tell) -> None:
+    """Run a shell line on the host, saying now and then what it says last."""
+    process = subprocess.Popen(
+        ssh_command(cluster, host, script),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        try:
+            process.stdin.write(content)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # it has ended early and says why
+        next_news = time.monotonic() + NEWS_EVERY_S
+        for line in process.stdout:
+            if time.monotonic() > next_news:
+                next_news = time.monotonic() + NEWS_EVERY_S
+                tell(line.decode(errors="replace").strip())
+        errors = process.stderr.read().decode(errors="replace")
+        code = process.wait()
+    if code == 0:
+        return
+    if code in (NO_PYTHON, 127):
+        raise UserError(
+            f"{host.name}: has no Python 3.11 or newer at {host.python or 'python3'}; install one, "
+            "or name it with python = in the host list"
+        )
+    raise failure(host, code, errors)

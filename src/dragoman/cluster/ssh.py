@@ -1,0 +1,129 @@
+"""Reaching a host with the system's own OpenSSH client, and saying in a sentence why it failed.
+
+The user's configuration, agent, jump hosts and known hosts hold. The only thing that a remote shell
+ever reads is the quoted path of a Python and the name of a module; all else is JSON on its input.
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import IO, Any
+
+from dragoman.cluster.hosts import Cluster, Host
+from dragoman.errors import DragomanError, RunError, UserError
+
+CONNECT_TIMEOUT_S = 10
+# What our own programs print begins with this; login scripts may print before it what they like.
+MARK = "@dragoman "
+
+# What ssh says, and what a person should do about it. The first that is found counts.
+_REASONS = (
+    ("Could not resolve hostname", "its name cannot be resolved; check the host list"),
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key is not the known one; find out why, "
+     "and if it is right remove the old key with: ssh-keygen -R {name}"),
+    ("Host key verification failed", "its host key is not known here; connect once by hand with "
+     "`ssh {name}`, compare the fingerprint, and accept it"),
+    ("Permission denied", "ssh was not let in; check user and key, try `ssh {name}` by hand"),
+    ("Too many authentication failures", "ssh was not let in; name the key in your ssh config"),
+    ("Connection refused", "nothing listens on its ssh port; is it up, and is the port right?"),
+    ("timed out", "it does not answer; is it up, and may this machine reach it?"),
+    ("No route to host", "it cannot be reached from here; is it up?"),
+    ("Network is unreachable", "it cannot be reached from here; check the address"),
+    ("Bad configuration option", "your ssh configuration has a mistake; try `ssh {name}` by hand"),
+)  # fmt: skip
+
+
+def ssh_command(cluster: Cluster, host: Host, remote: str) -> list[str]:
+    options = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"]
+    options += ["-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
+    if cluster.ssh_config:
+        options += ["-F", cluster.ssh_config]
+    if host.ssh_port:
+        options += ["-p", str(host.ssh_port)]
+    if host.user:
+        options += ["-l", host.user]
+    return ["ssh", *options, host.name, remote]
+
+
+def run_module(host: Host, module: str) -> str:
+    """What the remote shell is told: one of our modules under the host's Python."""
+    return f"exec {quoted(host.interpreter)} -u -m {module}"
+
+
+def quoted(path: str) -> str:
+    """For a POSIX shell; a leading ~ still stands for the home there."""
+    if path == "~":
+        return '"$HOME"'
+    if path.startswith("~/"):
+        return f'"$HOME"/{shlex.quote(path.removeprefix("~/"))}'
+    return shlex.quote(path)
+
+
+def ask(cluster: Cluster, host: Host, module: str, question: dict[str, Any]) -> dict[str, Any]:
+    """What `module` answers on the host, where it calls `answer`; an error that names the host."""
+    done = subprocess.run(
+        ssh_command(cluster, host, run_module(host, module)),
+        input=json.dumps(question) + "\n",
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    for line in done.stdout.splitlines():
+        if message := read_message(line):
+            if "error" in message:
+                raise UserError(f"{host.name}: {message['error']}")
+            return message
+    raise failure(host, done.returncode, done.stderr)
+
+
+def answer(reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """The host's side of `ask`: one question from standard input, one answer to standard output."""
+    try:
+        message = reply(json.loads(sys.stdin.readline()))
+    except DragomanError as error:
+        message = {"error": str(error)}
+    send_message(sys.stdout, message)
+
+
+def failure(host: Host, code: int, said: str) -> RunError | UserError:
+    """Why a program did not answer, from ssh's exit code and what was said on standard error."""
+    if code == 255:
+        for sign, advice in _REASONS:
+            if sign in said:
+                return UserError(f"{host.name}: {advice.format(name=host.name)}")
+        return UserError(f"{host.name}: ssh could not connect: {_last_line(said)}")
+    if code in (126, 127):
+        return UserError(
+            f"{host.name}: has no Python at {host.interpreter}; "
+            "`dragoman setup --hosts ...` makes one, or name another with python = in the host list"
+        )
+    if "No module named" in said:
+        return UserError(
+            f"{host.name}: its Python at {host.interpreter} has no Dragoman, or another version; "
+            "bring this one there with: dragoman setup --hosts ..."
+        )
+    return RunError(f"{host.name}: ended with code {code}: {_last_line(said)}")
+
+
+def send_message(stream: IO[str], message: dict[str, Any]) -> None:
+    stream.write(f"{MARK}{json.dumps(message)}\n")
+    stream.flush()
+
+
+def read_message(line: str) -> dict[str, Any] | None:
+    """None: not one of ours."""
+    if not line.startswith(MARK):
+        return None
+    try:
+        message = json.loads(line.removeprefix(MARK))
+    except ValueError:
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def _last_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,41 @@
+"""Which network interface leads to the other ranks, so that nothing listens on any other."""
+
+import os
+import socket
+from ipaddress import ip_address
+
+import psutil
+
+from dragoman.errors import UserError
+
+ALLOW_PUBLIC = "DRAGOMAN_ALLOW_PUBLIC"
+
+
+def bind_to_interface_towards(address: str, port: int) -> None:
+    """Tell gloo and NCCL, unless the user or a launcher has; refuse a public address."""
+    here = _own_address_towards(address, port)
+    if here is None:
+        return  # the meeting itself will fail, and says so
+    if ip_address(here).is_global and os.environ.get(ALLOW_PUBLIC) != "1":
+        raise UserError(
+            f"the way to rank 0 at {address} leads over the public address {here} of "
+            f"{socket.gethostname()}, and traffic between ranks is neither encrypted nor signed; "
+            f"use a private address of rank 0's host, or set {ALLOW_PUBLIC}=1"
+        )
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(candidate.address == here for candidate in addresses):
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+            os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={name}")
+
+
+def _own_address_towards(address: str, port: int) -> str | None:
+    """What the kernel would send from; connecting a datagram socket sends nothing."""
+    try:
+        family, kind, protocol, _, target = socket.getaddrinfo(
+            address, port, type=socket.SOCK_DGRAM
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(target)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return None

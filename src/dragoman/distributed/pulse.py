@@ -1,0 +1,327 @@
+"""Each rank's heartbeat, outside the collectives, and the naming of a rank that falls silent.
+
+A rank writes twice a second into the store where the ranks have met: a count, the phase of its
+work, since when, and where its main thread stands. Every rank reads the others'. When one falls
+silent or stays in a phase far longer than it should, the lowest rank that is alive says which, on
+which host, in which phase, with its stack, and where the others wait; then all end. A rank that
+is stopped, killed or unplugged cannot say so itself, and ranks that wait in a collective for it
+cannot either: their main threads are inside the library that waits.
+"""
+
+import json
+import os
+import signal
+import statistics
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import PurePath
+from types import FrameType
+from typing import Protocol
+
+BEAT_S = 0.5
+SILENT_S = 8.0
+"""A rank that beats twice a second and is not heard for so long is stopped, dead or cut off."""
+DEAD_S = 3.0
+"""The same when a connection to some rank has broken, so that one of them is known to be gone."""
+NAMING_S = 12.0
+"""How long a rank looks for the one that is gone before it says only that one is."""
+LAST_WORDS_S = 3.0
+"""What the rank that speaks gets before the others end, since their end may end it too."""
+ORPHANED_S = 30.0
+"""What a rank whose launcher is gone gets to finish its step and save."""
+
+LEAST_PATIENCE_S = 60.0
+STEPS_OF_PATIENCE = 20
+LONG_PATIENCE_S = 1800.0
+"""For phases whose length nobody knows before: the start, evaluations, checkpoints."""
+
+IN_A_STEP = ("data", "forward", "backward", "optimizer", "agreement")
+
+
+class Store(Protocol):
+    """The little of torch's stores that a pulse needs."""
+
+    def set(self, key: str, value: str) -> object: ...
+    def multi_get(self, keys: list[str]) -> list[bytes]: ...
+
+
+@dataclass(frozen=True)
+class Beat:
+    """What one rank says of itself."""
+
+    rank: int
+    host: str
+    count: int = 0
+    phase: str = "start"
+    step: int = 0
+    in_phase_s: float = 0.0
+    stack: tuple[str, ...] = ()
+    ended: str | None = None
+    """Why it has ended, empty for a good end; None: it has not."""
+    exit_code: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"rank {self.rank} on {self.host}"
+
+    @property
+    def where(self) -> str:
+        return f"{self.phase} of step {self.step:,}" if self.phase in IN_A_STEP else self.phase
+
+
+@dataclass(frozen=True)
+class View:
+    """A beat as another rank sees it, and how long ago its count last changed."""
+
+    beat: Beat
+    age_s: float
+
+
+def find_silent(views: Sequence[View], limit_s: float) -> View | None:
+    """The rank that has said nothing for longest, where that is too long."""
+    quiet = [view for view in views if view.beat.ended is None and view.age_s > limit_s]
+    return max(quiet, key=lambda view: view.age_s, default=None)
+
+
+def find_stuck(views: Sequence[View], patience_s: float) -> View | None:
+    """The rank that is furthest behind, when no rank has gone on for longer than patience."""
+    live = [view for view in views if view.beat.ended is None]
+    if not live or any(view.beat.in_phase_s <= _patience(view.beat, patience_s) for view in live):
+        return None
+    return min(live, key=lambda view: _progress(view.beat))
+
+
+def describe(culprit: View, views: Sequence[View], what: str) -> str:
+    """One sentence about the culprit, its stack, and a sentence about the others."""
+    lines = [f"{culprit.beat.name} {what}"]
+    if culprit.beat.stack:
+        lines += ["  it stood at", *(f"    {frame}" for frame in culprit.beat.stack)]
+    others = [
+        f"{view.beat.name} in {view.beat.where} for {view.beat.in_phase_s:.0f} s"
+        for view in views
+        if view.beat.rank != culprit.beat.rank and view.beat.ended is None
+    ]
+    if others:
+        lines.append(f"  meanwhile: {'; '.join(others)}")
+    return "\n".join(lines)
+
+
+def silence(view: View) -> str:
+    return (
+        f"has not been heard from for {view.age_s:.0f} s: it was in {view.beat.where} then, and "
+        "has been stopped, killed or cut off since"
+    )
+
+
+def speaker(views: Sequence[View], limit_s: float) -> int:
+    """The lowest rank that is alive: one voice is enough."""
+    return min(v.beat.rank for v in views if v.beat.ended is None and v.age_s <= limit_s)
+
+
+class Pulse:
+    """This rank's heartbeat and its watch over the others. Alone, it only remembers the phase."""
+
+    def __init__(
+        self,
+        rank: int,
+        ranks: int,
+        host: str,
+        store: Store | None = None,
+        set_timeout: Callable[[float], None] = lambda seconds: None,
+    ) -> None:
+        self.on_loss: Callable[[str], None] = lambda what: None
+        """Called with what was found before the process ends, on the rank that speaks."""
+        self._rank, self._ranks, self._store, self._set_timeout = rank, ranks, store, set_timeout
+        self._beat = Beat(rank, host)
+        self._phase_at = self._step_at = self._exchanged_at = time.monotonic()
+        self._step_times: deque[float] = deque(maxlen=100)
+        self._timeout_s = 0.0
+        self._seen: dict[int, tuple[Beat, float]] = {}
+        self._closed = threading.Event()
+        self._naming = False
+        self._main = threading.get_ident()
+        self._parent = os.getppid()
+        self._threads: list[threading.Thread] = []
+        if store is not None:
+            store.set(self._key(rank), json.dumps(asdict(self._beat)))
+
+    @property
+    def host(self) -> str:
+        return self._beat.host
+
+    def begin(self) -> None:
+        """Once every rank has made its pulse."""
+        if self._store is None:
+            return
+        for work in (self._exchange, self._watch):
+            thread = threading.Thread(target=work, name=work.__name__, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def enter(self, phase: str, step: int | None = None) -> None:
+        """Say what this rank begins to do, in the same step unless told; costs next to nothing."""
+        now = time.monotonic()
+        before = self._beat
+        step = before.step if step is None else step
+        if phase == "data":
+            if before.phase in IN_A_STEP and before.step:
+                self._step_times.append(now - self._step_at)
+            self._step_at = now
+        self._beat = replace(before, phase=phase, step=step)
+        self._phase_at = now
+        self._adjust_timeout(_patience(self._beat, self.patience_s))
+
+    @property
+    def patience_s(self) -> float:
+        """How long a phase of a step may take before something must be wrong."""
+        if not self._step_times:
+            return LONG_PATIENCE_S
+        slow = max(self._step_times[-1], statistics.median(self._step_times))
+        return max(LEAST_PATIENCE_S, STEPS_OF_PATIENCE * slow)
+
+    def loss(self) -> tuple[str | None, int]:
+        """After a connection broke: what is known of the rank that is gone, and an exit code.
+
+        None: another rank says it.
+        """
+        if self._store is None:
+            return "another rank is gone", 1
+        self._naming = True
+        deadline = time.monotonic() + NAMING_S
+        while time.monotonic() < deadline:
+            views = self.views()
+            if gone := next((view.beat for view in views if view.beat.ended), None):
+                return None, gone.exit_code
+            if culprit := find_silent(views, DEAD_S):
+                if speaker(views, DEAD_S) != self._rank:
+                    return None, 1
+                return describe(culprit, views, silence(culprit)), 1
+            time.sleep(BEAT_S / 2)
+        return "another rank is gone, though all are still heard", 1
+
+    def views(self) -> list[View]:
+        now = time.monotonic()
+        own = View(self._current(), 0.0)
+        others = [View(beat, now - seen_at) for beat, seen_at in list(self._seen.values())]
+        return sorted([own, *others], key=lambda view: view.beat.rank)
+
+    def close(self, ended: str = "", exit_code: int = 0) -> None:
+        """Tell the others that this rank has ended, and why."""
+        self._closed.set()
+        for thread in self._threads:
+            thread.join(timeout=2 * BEAT_S)
+        if self._store is not None:
+            self._beat = replace(self._beat, ended=ended, exit_code=exit_code)
+            try:
+                self._say()
+            except RuntimeError:
+                return  # whoever kept the store is gone, and with it whoever could have read this
+
+    def _exchange(self) -> None:
+        assert self._store is not None
+        others = [rank for rank in range(self._ranks) if rank != self._rank]
+        while not self._closed.wait(BEAT_S):
+            try:
+                self._say()
+                answers = self._store.multi_get([self._key(rank) for rank in others])
+            except RuntimeError:
+                continue  # the watch sees how long ago the last exchange was
+            now = self._exchanged_at = time.monotonic()
+            for rank, answer in zip(others, answers, strict=True):
+                content = json.loads(answer)
+                beat = Beat(**content | {"stack": tuple(content["stack"])})
+                if rank not in self._seen or self._seen[rank][0].count != beat.count:
+                    self._seen[rank] = (beat, now)
+
+    def _say(self) -> None:
+        assert self._store is not None
+        self._beat = replace(self._beat, count=self._beat.count + 1)
+        self._store.set(self._key(self._rank), json.dumps(asdict(self._current())))
+
+    def _current(self) -> Beat:
+        since = time.monotonic() - self._phase_at
+        frame = sys._current_frames().get(self._main)
+        return replace(self._beat, in_phase_s=since, stack=_stack(frame))
+
+    def _watch(self) -> None:
+        orphaned_at = None
+        while not self._closed.wait(BEAT_S):
+            if os.getppid() != self._parent and orphaned_at is None:
+                orphaned_at = time.monotonic()
+                os.kill(os.getpid(), signal.SIGTERM)
+            if orphaned_at is not None and time.monotonic() - orphaned_at > ORPHANED_S:
+                os._exit(1)
+            if not self._naming and (found := self._trouble()):
+                self._end_all(*found)
+
+    def _trouble(self) -> tuple[str, bool] | None:
+        """(what is wrong, whether this rank says it)."""
+        views = self.views()
+        if time.monotonic() - self._exchanged_at > SILENT_S:
+            keeper = next((view for view in views if view.beat.rank == 0), None)
+            where = keeper.beat.host if keeper else "the first host"
+            seconds = time.monotonic() - self._exchanged_at
+            return (
+                f"{self._beat.name} has not reached {where}, where the ranks meet, for "
+                f"{seconds:.0f} s: that host is down, or the network to it is",
+                True,
+            )
+        if culprit := find_silent(views, SILENT_S):
+            text = describe(culprit, views, silence(culprit))
+        elif culprit := find_stuck(views, self.patience_s):
+            text = describe(
+                culprit,
+                views,
+                f"has been in {culprit.beat.where} for {culprit.beat.in_phase_s:.0f} s, and no "
+                "rank has gone on since",
+            )
+        else:
+            return None
+        return text, speaker(views, SILENT_S) == self._rank
+
+    def _end_all(self, what: str, speaks: bool) -> None:
+        if speaks:
+            print(
+                f"error: {what}\n  the same command goes on from the newest checkpoint",
+                file=sys.stderr,
+                flush=True,
+            )
+            self.on_loss(what)
+        else:
+            time.sleep(LAST_WORDS_S)
+        os._exit(1)  # the main thread is inside a library that waits, and would not come back
+
+    def _adjust_timeout(self, seconds: float) -> None:
+        # A little more than our own patience: whoever can name the culprit should be first.
+        wanted = seconds + 2 * SILENT_S
+        if not 0.5 < self._timeout_s / wanted <= 1.0:
+            self._timeout_s = wanted
+            self._set_timeout(wanted)
+
+    @staticmethod
+    def _key(rank: int) -> str:
+        return f"pulse/{rank}"
+
+
+def _patience(beat: Beat, of_steps_s: float) -> float:
+    return of_steps_s if beat.phase in IN_A_STEP else LONG_PATIENCE_S
+
+
+def _progress(beat: Beat) -> tuple[int, int]:
+    within = IN_A_STEP.index(beat.phase) if beat.phase in IN_A_STEP else len(IN_A_STEP)
+    return beat.step, within
+
+
+def _stack(frame: FrameType | None) -> tuple[str, ...]:
+    """The innermost places of a thread, innermost first."""
+    places: list[str] = []
+    while frame and len(places) < 8:
+        code = frame.f_code
+        short = "/".join(PurePath(code.co_filename).parts[-2:])
+        places.append(f"{short}:{frame.f_lineno} {code.co_name}")
+        frame = frame.f_back
+    return tuple(places)

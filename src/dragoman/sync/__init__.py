@@ -1,0 +1,32 @@
+"""How gradients travel between ranks.
+
+A rank's part of a step is `begin_step`, then `forward` of each of its micro-batches followed by
+backward; the last backward leaves the sum of all ranks' gradients.
+"""
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from dragoman.distributed.group import Group
+from dragoman.model.loss import Objective
+from dragoman.sync.memory import free_memory, is_out_of_memory
+from dragoman.sync.replicas import Replicas
+
+if TYPE_CHECKING:
+    from dragoman.sync.sharded import Sharded
+
+__all__ = ["Replicas", "Sync", "free_memory", "is_out_of_memory", "synchronized"]
+
+Sync: TypeAlias = "Replicas | Sharded"
+
+
+def synchronized(objective: Objective, group: Group, sharding: Literal["none", "full"]) -> Sync:
+    """Tie this rank's model to those of the others. Collective: every rank must call.
+
+    Where it is sharded its parameters are other objects from now on.
+    """
+    if sharding == "full" and group.ranks > 1:
+        # A second of imports that few runs need.
+        from dragoman.sync.sharded import Sharded  # noqa: PLC0415
+
+        return Sharded(objective, group)
+    return Replicas(objective, group)

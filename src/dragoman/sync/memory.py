@@ -1,0 +1,21 @@
+"""Running out of memory: how it is recognized, and what can be given back."""
+
+import gc
+
+import torch
+
+# torch has an exception of its own only where CUDA's allocator has found out by itself.
+_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _SIGNS)
+
+
+def free_memory(device: torch.device) -> None:
+    """Give back what nothing refers to any more."""
+    gc.collect()  # modules and autograd graphs have cycles
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

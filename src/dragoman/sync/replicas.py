@@ -1,0 +1,102 @@
+"""Every rank holds the whole model, and gradients are summed over ranks during backward.
+
+Torch's DDP does the work: it hands over gradients in buckets as soon as backward has made them.
+All ranks send the same buckets in the same order, so a rank that cannot make its own still has to
+send something, or the others would wait for ever.
+"""
+
+import torch.distributed as dist
+from torch import Tensor
+from torch._C._distributed_c10d import GradBucket  # torch.distributed has it, unknown to mypy
+from torch.futures import Future
+from torch.nn.parallel import DistributedDataParallel
+
+from dragoman.batches.collate import Batch, smallest_batch
+from dragoman.distributed.group import Group
+from dragoman.model.loss import LossSums, Objective
+from dragoman.sync.memory import free_memory
+
+
+class Replicas:
+    def __init__(self, objective: Objective, group: Group) -> None:
+        """Collective: every rank must call; weights are taken from rank 0."""
+        self._objective, self._group = objective.to(group.device), group
+        self._sent: list[Future[Tensor]] = []  # of the current step, in the order of the buckets
+        self._rehearses = False
+        self._parallel = self._tied_together(init_sync=True)
+
+    def begin_step(self, missing_passes: int = 0) -> None:
+        """Forget the gradients of the step before; replicas need not make equally many passes."""
+        self._objective.zero_grad()
+        self._sent.clear()
+
+    def forward(self, batch: Batch, is_last: bool) -> LossSums:
+        """Its backward adds to the gradients, and of a rank's last micro-batch also sends them."""
+        module = self._parallel or self._objective
+        sums: LossSums
+        if self._parallel and not is_last:
+            with self._parallel.no_sync():
+                sums = module(batch)
+        else:
+            sums = module(batch)
+        return sums
+
+    def send_nothing(self) -> None:
+        """Take part in the rest of a step whose backward this rank could not finish.
+
+        What has not been sent is replaced by zeros. The gradients are of no use then, to anyone.
+        """
+        if self._parallel:
+            buckets = self._parallel.reducer._get_zeros_like_grad_buckets()
+            for bucket in buckets[len(self._sent) :]:
+                self._send(None, bucket)
+            for future in self._sent:
+                future.wait()
+
+    def renew(self) -> None:
+        """After `send_nothing` on any rank: be ready again. Collective: every rank must call."""
+        self.begin_step()
+        # What was left in the middle of a backward cannot be used again.
+        self._parallel = None
+        free_memory(self._group.device)
+        self._parallel = self._tied_together(init_sync=False)
+
+    def _tied_together(self, init_sync: bool) -> DistributedDataParallel | None:
+        if self._group.ranks == 1:
+            return None
+        device = self._group.device
+        parallel = DistributedDataParallel(
+            self._objective,
+            device_ids=[device] if device.type == "cuda" else None,
+            init_sync=init_sync,
+            gradient_as_bucket_view=True,
+            forward_sync_buffers=False,
+        )
+        parallel.register_comm_hook(None, self._send)
+        self._rehearse(parallel)
+        return parallel
+
+    def _rehearse(self, parallel: DistributedDataParallel) -> None:
+        """Let DDP see the order in which backward makes gradients, before the first step.
+
+        It cuts its buckets by that order and would otherwise do so after the first step. Sums of
+        three or more ranks depend on the cut, and a resumed run is to repeat them bit for bit.
+        """
+        self._rehearses = True
+        parallel(smallest_batch().to(self._group.device)).smoothed.backward()
+        self._rehearses = False
+        parallel.reducer._rebuild_buckets()
+        self.begin_step()
+
+    # Torch compares these annotations with its own.
+    def _send(self, state: object, bucket: GradBucket) -> Future[Tensor]:
+        """Every gradient passes here on its way to the other ranks."""
+        if self._rehearses:
+            at_once: Future[Tensor] = Future()
+            at_once.set_result(bucket.buffer())
+            return at_once
+        work = dist.all_reduce(bucket.buffer(), async_op=True)
+        assert work
+        travelling: Future[Tensor] = work.get_future().then(lambda done: done.value()[0])
+        self._sent.append(travelling)
+        return travelling

@@ -1,0 +1,74 @@
+"""A run's records as they grow: pieces of them on one side, the same files on the other."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from dragoman.errors import storage_errors
+from dragoman.rundir import RunDir, write_whole
+
+PIECE_BYTES = 1 << 18
+
+_GROWING = re.compile(r"events/attempt-\d+-rank-\d+\.jsonl")
+_REPLACED = ("status.json", "manifest.json")
+
+
+class Piece(NamedTuple):
+    name: str
+    """Relative to the run directory."""
+    begin: int | None
+    """Where in the file the text begins; None: it is the whole file, written anew."""
+    text: str
+
+
+class Tail:
+    """Finds what was added to the records of the run directory `root` since the last look."""
+
+    def __init__(self, root: Path, known: Mapping[str, int], home_token: str) -> None:
+        self._root, self._token = root, home_token
+        self._sizes = dict(known)
+        self._stamps: dict[str, tuple[int, int]] = {}
+
+    def news(self) -> Iterator[Piece]:
+        if self._token and (self._root / self._token).exists():
+            return  # this is the very directory that the records would be brought to
+        for path in sorted((self._root / "events").glob("*.jsonl")):
+            yield from self._added(path)
+        for name in _REPLACED:
+            path = self._root / name
+            if path.exists():
+                stamp = (path.stat().st_mtime_ns, path.stat().st_size)
+                if self._stamps.get(name) != stamp:
+                    self._stamps[name] = stamp
+                    yield Piece(name, None, path.read_text(encoding="utf-8"))
+
+    def _added(self, path: Path) -> Iterator[Piece]:
+        name = f"events/{path.name}"
+        with path.open("rb") as file:
+            while True:
+                begin = self._sizes.get(name, 0)
+                file.seek(begin)
+                read = file.read(PIECE_BYTES)
+                whole = read[: read.rfind(b"\n") + 1]  # a line is not cut while it is written
+                if not whole:
+                    return
+                self._sizes[name] = begin + len(whole)
+                yield Piece(name, begin, whole.decode("utf-8", errors="replace"))
+
+
+def record_sizes(run: RunDir) -> dict[str, int]:
+    return {f"events/{path.name}": path.stat().st_size for path in run.events.glob("*.jsonl")}
+
+
+def add_piece(run: RunDir, piece: Piece) -> None:
+    """Do to the run directory here what was done to it there."""
+    path = run.root / piece.name
+    if piece.begin is None and piece.name in _REPLACED:
+        write_whole(path, piece.text)
+    elif piece.begin is not None and _GROWING.fullmatch(piece.name):
+        with storage_errors(path, "bringing records home"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("r+b" if path.exists() else "wb") as file:
+                file.seek(piece.begin)
+                file.write(piece.text.encode())

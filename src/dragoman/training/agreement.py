@@ -1,0 +1,126 @@
+"""Before the first step: all ranks run the same code on the same config and data, or none does."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+
+from dragoman import __version__
+from dragoman.config import Config
+from dragoman.distributed.group import Group
+from dragoman.errors import DragomanError, RunError, SaidElsewhere, UserError
+from dragoman.shards.passport import Passport
+from dragoman.training.claim import shared_settings
+from dragoman.version import code_hash
+
+Result = TypeVar("Result")
+
+_SAME_CODE = "bring the same version of the project to every host, as `dragoman setup` does"
+# What is compared, in this order, and what to do where it differs.
+_ADVICE = {
+    "version of Dragoman": _SAME_CODE,
+    "code of Dragoman": _SAME_CODE,
+    "version of torch": "install the same on every host",
+    "kind of device": "set training.device to what every host has",
+    "config": "give every rank the same recipe and the same --set",
+    "prepared data": "copy the folder of one host to the others, or prepare it there again",
+}
+
+
+def check_agreement(group: Group, config: Config, passport: Passport) -> None:
+    """Stop all ranks where one differs, naming it. Collective: every rank must call."""
+    settings = shared_settings(config)
+    facts = group.gather(
+        {
+            "host": group.host,
+            "version of Dragoman": __version__,
+            "code of Dragoman": code_hash(),
+            "version of torch": str(torch.__version__),
+            "kind of device": group.device.type,
+            "config": hashlib.sha256(json.dumps(settings).encode()).hexdigest(),
+            "prepared data": passport.content_hash,
+        }
+    )
+    difference = first_difference(facts)
+    if difference and difference.what == "config":
+        # Only now the whole config travels, to say which key it is.
+        settings_of = group.gather(settings)
+        hosts = [{"host": fact["host"]} for fact in facts]
+        difference = first_difference([a | b for a, b in zip(hosts, settings_of, strict=True)])
+    if difference:
+        advice = _ADVICE.get(difference.what, _ADVICE["config"])
+        raise said_once(group, UserError(f"{difference.sentence}; {advice}"))
+
+
+class Difference(NamedTuple):
+    what: str
+    sentence: str
+    """Who differs from most of the others, in what."""
+
+
+def first_difference(facts: Sequence[dict[str, Any]]) -> Difference | None:
+    """`facts` are of each rank, its host among them; None: all but the hosts are equal."""
+    for what in dict.fromkeys(key for fact in facts for key in fact if key != "host"):
+        values = [fact.get(what) for fact in facts]
+        odd = odd_ranks(values)
+        if odd is None:  # no side has the majority, so rank 0's is the measure
+            odd = [rank for rank, value in enumerate(values) if value != values[0]]
+        if odd:
+            usual = next(value for rank, value in enumerate(values) if rank not in odd)
+            others = f" (and {len(odd) - 1} more)" if len(odd) > 1 else ""
+            return Difference(
+                what,
+                f"{named_rank(odd[0], facts[odd[0]]['host'])}{others} differs from the rest in its "
+                f"{what}: {_shown(values[odd[0]])} instead of {_shown(usual)}",
+            )
+    return None
+
+
+def odd_ranks(values: Sequence[Any]) -> list[int] | None:
+    """Those that differ from more than half of all; None: no value has so many."""
+    usual, count = Counter(map(repr, values)).most_common(1)[0]
+    if 2 * count <= len(values):
+        return None
+    return [rank for rank, value in enumerate(values) if repr(value) != usual]
+
+
+def named_rank(rank: int, host: str) -> str:
+    return f"rank {rank} on {host}"
+
+
+def together(group: Group, action: Callable[[], Result]) -> Result:
+    """What `action` returns on this rank; where it fails on any, all stop and one says why.
+
+    Collective: every rank must call.
+    """
+    failure: DragomanError | None = None
+    try:
+        result = action()
+    except DragomanError as error:
+        failure = error
+    if group.ranks > 1:
+        told = group.gather([group.host, str(failure), failure.exit_code] if failure else None)
+        failures = [(rank, *content) for rank, content in enumerate(told) if content]
+        if failures:
+            rank, host, sentence, exit_code = failures[0]
+            everywhere = len(failures) == group.ranks and len({f[2] for f in failures}) == 1
+            where = "" if everywhere else f"{named_rank(rank, host)}: "
+            kind = UserError if exit_code == UserError.exit_code else RunError
+            raise said_once(group, kind(f"{where}{sentence}"))
+    if failure:
+        raise failure
+    return result
+
+
+def said_once(group: Group, error: DragomanError) -> DragomanError:
+    """What each rank raises where all have found the same: only rank 0 says it."""
+    return error if group.leads else SaidElsewhere(error.exit_code)
+
+
+def _shown(value: Any) -> str:
+    # Twelve digits tell two hashes apart and can be read aloud.
+    is_hash = isinstance(value, str) and len(value) == hashlib.sha256().digest_size * 2
+    return value[:12] if is_hash else repr(value)

@@ -1,0 +1,95 @@
+"""Programs of several ranks, played once and looked at by many tests."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from digits_language import RECIPE, write_digits
+from processes import steps
+
+from dragoman.config import parse_config
+from dragoman.preparation import prepare
+from dragoman.rundir import RunDir
+from dragoman.telemetry.events import StepDone, Trouble
+from dragoman.telemetry.reader import read_events
+
+TESTS = Path(__file__).parents[1]
+
+
+class Played:
+    """What came of the scenarios that so many ranks have played."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def seen(self, scenario: str) -> list[dict[str, Any]]:
+        """By each rank, in their order."""
+        files = sorted((self.folder / scenario).glob("seen-*.json"))
+        return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+    def said(self, scenario: str) -> str:
+        """The one sentence with which all ranks have stopped; rank 0 says it."""
+        first, *others = self.seen(scenario)
+        assert [other["error"] for other in others] == ["SaidElsewhere"] * len(others)
+        return first["says"]
+
+    def run(self, scenario: str, name: str = "run") -> RunDir:
+        return RunDir(self.folder / scenario / name)
+
+    def steps(self, scenario: str, name: str = "run") -> dict[int, StepDone]:
+        return steps(self.run(scenario, name).root)
+
+    def troubles(self, scenario: str) -> list[Trouble]:
+        """Of rank 0."""
+        events = [recorded.stamped.event for recorded in read_events(self.run(scenario), rank=0)]
+        return [event for event in events if isinstance(event, Trouble)]
+
+
+Start = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def on_ranks() -> Start:
+    """Start a Python program as so many ranks of torchrun; one is alone, without a launcher."""
+
+    def start(ranks: int, *command: object) -> subprocess.CompletedProcess[str]:
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks]
+        words = [*([] if ranks == 1 else launcher), *command]
+        return subprocess.run(
+            [sys.executable, *map(str, words)],
+            env=os.environ
+            | {"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=200,
+        )
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def play(tmp_path_factory, on_ranks: Start) -> Callable[..., Played]:
+    """Play scenarios of scenarios.py as so many ranks."""
+    base = tmp_path_factory.mktemp("scenarios")
+    for name, pairs, seed in (("valid", 40, 2), ("test", 40, 3), ("train", 800, 9)):
+        write_digits(base, name, pairs, seed)
+    recipe = base / "digits.toml"
+    recipe.write_text(RECIPE.format(folder=base), encoding="utf-8")
+    text = recipe.read_text(encoding="utf-8")
+    prepare(parse_config(text, "x", [f"data.prepared={base / 'other-prepared'}"]))
+    write_digits(base, "train", 800, seed=1)
+    prepare(parse_config(text, "x"))
+
+    def played(ranks: int, *names: str) -> Played:
+        folder = base / f"by-{ranks}"
+        done = on_ranks(ranks, TESTS / "distributed" / "scenarios.py", recipe, folder, *names)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return Played(folder)
+
+    return played

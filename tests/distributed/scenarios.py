@@ -1,0 +1,274 @@
+"""A program of several ranks that plays scenarios, one after the other, in one process group.
+
+Importing torch and meeting each other takes longer than most scenarios, so that they share it.
+Run as `python -m torch.distributed.run ... scenarios.py RECIPE FOLDER NAME...`; each rank writes
+what it has seen to FOLDER/NAME/seen-RANK.json.
+"""
+
+import dataclasses
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import injection
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from dragoman.config import Config, parse_config
+from dragoman.distributed.group import Group, join
+from dragoman.errors import DragomanError
+from dragoman.rundir import RunDir
+from dragoman.sync import Replicas
+from dragoman.training.loop import train
+from dragoman.training.step import Updater
+from dragoman.training.tensors import whole
+
+Seen = dict[str, Any]
+
+# No dropout: then a step in pieces is the step, and losses can be compared.
+SETTINGS = (
+    "training.micro_batch_tokens=130",
+    "training.steps=8",
+    "training.compare_every_steps=2",
+    "model.dropout=0.0",
+    "evaluation.every_steps=100",
+    "evaluation.translate_sentences=4",
+    "evaluation.train_sample_pairs=0",
+    "checkpoints.every_steps=3",
+    "checkpoints.keep_last=10",
+)
+
+
+class Stage:
+    """One scenario on one rank: where it writes, and how it trains."""
+
+    def __init__(self, group: Group, recipe: Path, folder: Path) -> None:
+        self.group, self.folder, self._recipe = group, folder, recipe
+
+    def config(self, *overrides: str) -> Config:
+        return parse_config(
+            self._recipe.read_text(encoding="utf-8"), "scenario", (*SETTINGS, *overrides)
+        )
+
+    def train(self, *overrides: str, run: str = "run") -> Seen:
+        """Train in the process group that is there; what came of it."""
+        with (
+            patch("dragoman.training.loop.join", lambda device: nullcontext(self.group)),
+            _weights_after_updates() as weights,
+        ):
+            try:
+                ending = train(self.config(*overrides), RunDir(self.folder / run))
+            except DragomanError as error:
+                return {"error": type(error).__name__, "says": str(error)}
+        return {"ending": list(ending), "weights": weights}
+
+    @contextmanager
+    def hosts(self):
+        """Every rank as if on a host of its own, without a file system in common."""
+        of_a_host = dataclasses.replace(self.group, local_rank=0)
+        with (
+            patch.object(Group, "host", property(lambda group: f"host{group.rank}")),
+            patch.object(self, "group", of_a_host),
+        ):
+            yield
+
+
+@contextmanager
+def _weights_after_updates():
+    """Name -> hash of each tensor, as it was after the last update."""
+    hashes: dict[str, str] = {}
+    real = Updater.update
+
+    def update(self, rate):
+        done = real(self, rate)
+        for name, tensor in self._objective.model.state_dict().items():
+            hashes[name] = hashlib.sha256(whole(tensor).numpy().tobytes()).hexdigest()
+        return done
+
+    with patch.object(Updater, "update", update):
+        yield hashes
+
+
+@contextmanager
+def _sent_before_running_out():
+    """(buckets sent, buckets of a step) each time that this rank has run out of memory."""
+    counts: list[tuple[int, int]] = []
+    real = Replicas.send_nothing
+
+    def send_nothing(self):
+        before = len(self._sent)
+        real(self)
+        counts.append((before, len(self._sent)))
+
+    with patch.object(Replicas, "send_nothing", send_nothing):
+        yield counts
+
+
+@contextmanager
+def _small_buckets():
+    """So small that every few parameters travel on their own, as those of a large model do."""
+    real = DistributedDataParallel.__init__
+
+    def small(self, *inputs, **named):
+        real(self, *inputs, **named, bucket_cap_mb=0.01)
+
+    with patch.object(DistributedDataParallel, "__init__", small):
+        yield
+
+
+def plain(stage: Stage) -> Seen:
+    return stage.train()
+
+
+def with_dropout(stage: Stage) -> Seen:
+    return stage.train("model.dropout=0.1", "training.steps=20")
+
+
+def sharded(stage: Stage) -> Seen:
+    """From the first step to the eighth, then without sharding, then with it again."""
+    sharding = "training.sharding=full"
+    whole = stage.train("model.dropout=0.1", "training.steps=20", sharding, run="whole")
+    first = stage.train("training.steps=3", sharding)
+    second = stage.train("training.steps=6")
+    return {"parts": [whole, first, second], **stage.train(sharding)}
+
+
+def sharded_variants(stage: Stage) -> Seen:
+    """Half precision, clipping and a NaN, which all go through the gradients of all shards."""
+    seen = {}
+    for name, *settings in (
+        ("fp16", "training.precision=fp16", "optimizer.clip_norm=0.5"),
+        ("bf16", "training.precision=bf16", "optimizer.clip_norm=0.5"),
+    ):
+        for sharding in ("none", "full"):
+            with injection.nan_at(stage.group, rank=1, step=3):
+                seen[f"{name}-{sharding}"] = stage.train(
+                    *settings, f"training.sharding={sharding}", run=f"{name}-{sharding}"
+                )
+    return seen
+
+
+def sharded_out_of_memory(stage: Stage) -> Seen:
+    """The last of a program: its ranks part in it."""
+    with injection.fail_at(stage.group, rank=1, step=2, phase="backward"):
+        return stage.train("training.sharding=full")
+
+
+def signal(stage: Stage) -> Seen:
+    with injection.signal_at(stage.group, rank=1, step=3):
+        return stage.train()
+
+
+def nan(stage: Stage) -> Seen:
+    with injection.nan_at(stage.group, rank=1, step=3):
+        return stage.train()
+
+
+def out_of_memory(stage: Stage) -> Seen:
+    """In each phase of one step or another, the very first among them, on one rank or on two."""
+    faults = [
+        (1, 1, "backward"),
+        (1, 2, "accumulation"),
+        (0, 4, "forward"),
+        (1, 5, "backward"),
+        (0, 7, "backward"),
+        (1, 7, "forward"),
+    ]
+    with ExitStack() as entered:
+        for rank, step, phase in faults:
+            entered.enter_context(injection.fail_at(stage.group, rank, step, phase))
+        entered.enter_context(_small_buckets())
+        sent = entered.enter_context(_sent_before_running_out())
+        return {**stage.train(), "sent": sent}
+
+
+def single_pairs(stage: Stage) -> Seen:
+    with injection.memory_for(stage.group, rank=1, step=3, pairs=1):
+        return stage.train("training.steps=3")
+
+
+def not_even_a_pair(stage: Stage) -> Seen:
+    with injection.memory_for(stage.group, rank=1, step=3, pairs=0):
+        return stage.train()
+
+
+def other_weights(stage: Stage) -> Seen:
+    last = stage.group.ranks - 1
+    names = [f"decoder.0.cross_attention.{name}.weight" for name in ("query", "key_value")]
+    with injection.other_weights_at(stage.group, last, step=3, names=names):
+        return stage.train()
+
+
+def other_seed(stage: Stage) -> Seen:
+    return stage.train(f"training.seed={1 + stage.group.rank // (stage.group.ranks - 1)}")
+
+
+def other_code(stage: Stage) -> Seen:
+    code = "of-the-last-rank" if stage.group.rank == stage.group.ranks - 1 else "usual"
+    with patch("dragoman.training.agreement.code_hash", lambda: code):
+        return stage.train()
+
+
+def other_data(stage: Stage) -> Seen:
+    is_last = stage.group.rank == stage.group.ranks - 1
+    folder = "other-prepared" if is_last else "prepared"
+    return stage.train(f"data.prepared={stage.folder.parent.parent / folder}")
+
+
+def no_data(stage: Stage) -> Seen:
+    is_last = stage.group.rank == stage.group.ranks - 1
+    return stage.train(*(["data.prepared=nowhere"] if is_last else []))
+
+
+def restore_elsewhere(stage: Stage) -> Seen:
+    """Only rank 0's host has the first checkpoints; then only the last rank's host has any."""
+    group = stage.group
+    with stage.hosts():
+        first = stage.train("training.steps=4", run=f"host{group.rank}/run")
+        second = stage.train("training.steps=6", run=f"host{group.rank}/run")
+        moved = f"host{(group.rank + 1) % group.ranks}/run"
+        third = stage.train(run=moved)
+    return {"parts": [first, second], **third}
+
+
+SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
+    scenario.__name__: scenario
+    for scenario in (
+        plain,
+        with_dropout,
+        sharded,
+        sharded_variants,
+        sharded_out_of_memory,
+        signal,
+        nan,
+        out_of_memory,
+        single_pairs,
+        not_even_a_pair,
+        other_weights,
+        other_seed,
+        other_code,
+        other_data,
+        no_data,
+        restore_elsewhere,
+    )
+}
+
+
+def main(recipe: Path, folder: Path, names: list[str]) -> None:
+    torch.set_num_threads(1)
+    with join("cpu") as group:
+        for name in names:
+            stage = Stage(group, recipe, folder / name)
+            seen = SCENARIOS[name](stage)
+            path = stage.folder / f"seen-{group.rank}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(seen), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,161 @@
+"""What one rank meets reaches all, and what all compute does not depend on their number."""
+
+import pytest
+
+from dragoman.checkpoints.storage import all_checkpoints
+
+pytestmark = pytest.mark.timeout(240)
+
+# The order of floating-point sums differs; measured 5e-7 and 1e-7 over 20 steps (2026-11).
+SAME_LOSS = 5e-6
+SAME_NORM = 1e-5
+
+
+@pytest.fixture(scope="module")
+def one(play):
+    return play(1, "with_dropout")
+
+
+@pytest.fixture(scope="module")
+def two(play):
+    return play(
+        *(2, "plain", "with_dropout", "signal", "nan", "out_of_memory", "single_pairs"),
+        *("not_even_a_pair", "other_weights", "other_code", "no_data", "restore_elsewhere"),
+    )
+
+
+@pytest.fixture(scope="module")
+def three(play):
+    return play(
+        *(3, "plain", "with_dropout", "out_of_memory", "other_weights", "other_seed"),
+        *("other_data", "restore_elsewhere"),
+    )
+
+
+@pytest.fixture(scope="module")
+def four(play):
+    return play(4, "with_dropout")
+
+
+def same(step, other):
+    return step.loss == pytest.approx(other.loss, abs=SAME_LOSS) and (
+        step.gradient_norm == pytest.approx(other.gradient_norm, rel=SAME_NORM)
+    )
+
+
+@pytest.mark.parametrize("ranks", ["two", "three", "four"])
+def test_any_number_of_ranks_computes_the_same_losses_and_gradients(one, ranks, request):
+    alone = one.steps("with_dropout")
+    together = request.getfixturevalue(ranks).steps("with_dropout")
+    assert sorted(alone) == sorted(together) == list(range(1, 21))
+    assert all(same(alone[step], together[step]) for step in alone)
+
+
+def test_a_signal_to_one_rank_stops_all_after_the_same_step(two):
+    assert [seen["ending"] for seen in two.seen("signal")] == [
+        ["preempted", "asked to stop by a signal", 3]
+    ] * 2
+    assert [c.step for c in all_checkpoints(two.run("signal").checkpoints)] == [3]
+
+
+def test_a_loss_that_is_no_number_on_one_rank_skips_the_same_update_on_all(two):
+    steps = two.steps("nan")
+    assert [step for step in steps if not steps[step].updated] == [3]
+    assert [trouble.step for trouble in two.troubles("nan")] == [3]
+    first, second = two.seen("nan")
+    assert first["ending"] == ["finished", "training.steps = 8 are done", 8]
+    assert first["weights"] == second["weights"]
+
+
+@pytest.mark.parametrize("ranks", ["two", "three"])
+def test_a_rank_that_runs_out_of_memory_costs_no_pair_and_no_other_rank(ranks, request):
+    played = request.getfixturevalue(ranks)
+    undisturbed, disturbed = played.steps("plain"), played.steps("out_of_memory")
+    assert sorted(disturbed) == list(range(1, 9))
+    assert all(same(undisturbed[step], disturbed[step]) for step in disturbed)
+    weights = [seen["weights"] for seen in played.seen("out_of_memory")]
+    assert all(other == weights[0] for other in weights)
+    told = [
+        (trouble.step, trouble.what.split(" on ")[0])
+        for trouble in played.troubles("out_of_memory")
+    ]
+    if ranks == "two":  # of three, rank 1 has a single micro-batch and nothing to accumulate
+        assert told == [(1, "rank 1"), (2, "rank 1"), (4, "rank 0"), (5, "rank 1"), (7, "rank 0")]
+    assert all(
+        trouble.what.endswith("ran out of memory; the step is repeated in halves")
+        for trouble in played.troubles("out_of_memory")
+    )
+    assert "rank 1" in played.troubles("out_of_memory")[-1].what
+
+
+def test_memory_is_missing_at_every_point_of_backward(two):
+    """Otherwise the test above would say nothing of buckets that only the others have sent."""
+    sent = [count for seen in two.seen("out_of_memory") for count in seen["sent"]]
+    assert all(total > 5 for _, total in sent)
+    assert any(before == 0 for before, _ in sent)
+    assert any(0 < before < total for before, total in sent)
+
+
+def test_micro_batches_are_cut_down_to_single_pairs(two):
+    assert same(two.steps("plain")[3], two.steps("single_pairs")[3])
+    assert [trouble.what.rpartition(" in ")[2] for trouble in two.troubles("single_pairs")] == [
+        "halves",
+        "quarters",
+        "eighths",
+    ]
+
+
+def test_when_not_even_a_pair_fits_all_stop_with_one_sentence(two):
+    said = two.said("not_even_a_pair")
+    assert said.startswith("step 3: rank 1 on ")
+    assert "ran out of memory with a single pair at a time; start a new run with" in said
+
+
+def test_other_weights_are_named_with_tensors_and_the_last_step_without_them(two, three):
+    tensors = (
+        "since after step 2: decoder.0.cross_attention.query.weight, "
+        "decoder.0.cross_attention.key_value.weight (2 of 30 tensors)"
+    )
+    said = three.said("other_weights")
+    assert said.startswith("step 4: rank 2 on ")
+    assert f"has other weights than the rest, {tensors}" in said
+    # Of two nobody knows which one is right.
+    assert f"hold different weights, {tensors}" in two.said("other_weights")
+    assert [trouble.step for trouble in three.troubles("other_weights")] == [4]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "scenario", "difference"),
+    [
+        ("two", "other_code", "code of Dragoman: 'of-the-last-rank' instead of 'usual'"),
+        ("three", "other_seed", "training.seed: 2 instead of 1"),
+        ("three", "other_data", "prepared data: "),
+    ],
+)
+def test_a_rank_that_differs_is_refused_by_name(ranks, scenario, difference, request):
+    played = request.getfixturevalue(ranks)
+    last = len(played.seen(scenario)) - 1
+    said = played.said(scenario)
+    assert said.startswith(f"rank {last} on ")
+    assert f"differs from the rest in its {difference}" in said
+    assert not played.run(scenario).root.exists()
+
+
+def test_a_host_without_data_is_named(two):
+    assert "nowhere: holds no prepared data" in two.said("no_data")
+    assert two.said("no_data").startswith("rank 1 on ")
+
+
+@pytest.mark.parametrize("ranks", ["two", "three"])
+def test_a_checkpoint_that_one_host_has_is_enough_for_all(ranks, request):
+    """Bit for bit: sent over the network it is still the same checkpoint."""
+    played = request.getfixturevalue(ranks)
+    undisturbed = played.steps("plain")
+    resumed = played.steps("restore_elsewhere", "host0/run") | played.steps(
+        "restore_elsewhere", "host1/run"
+    )
+    assert {n: step.loss for n, step in resumed.items()} == {
+        n: step.loss for n, step in undisturbed.items()
+    }
+    weights = [seen["weights"] for seen in played.seen("restore_elsewhere")]
+    assert all(other == played.seen("plain")[0]["weights"] for other in weights)

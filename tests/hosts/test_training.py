@@ -1,0 +1,96 @@
+"""`dragoman train --hosts` on real hosts: namespaces with an sshd each, reached over real ssh."""
+
+import signal
+
+import pytest
+from processes import ENDLESS, dragoman, losses, start_dragoman, wait_for_step, wait_until
+
+from dragoman.checkpoints.storage import find_checkpoint
+from dragoman.cli.train import PREEMPTED
+from dragoman.rundir import RunDir, read_json
+from dragoman.telemetry.reader import read_events
+
+pytestmark = pytest.mark.timeout(240)
+
+THREE_RANKS = ["--set", "training.micro_batch_tokens=150"]
+
+
+def ranks_of(run):
+    return {recorded.rank for recorded in read_events(RunDir(run))}
+
+
+def test_two_hosts_train_like_one_machine_and_everything_comes_home(
+    digits, host_list, processes_of, tmp_path
+):
+    run = tmp_path / "runs" / "far"
+    done = dragoman("train", digits, "--run", run, "--hosts", host_list(2))
+    assert done.returncode == 0, done.stderr
+    assert "copying" in done.stdout
+    assert "node1 0 | finished at step 20" in done.stdout
+    assert read_json(RunDir(run).status)["state"] == "finished"
+    assert ranks_of(run) == {0, 1}
+    assert find_checkpoint(run / "checkpoints", "latest").step == 20
+    assert find_checkpoint(run / "checkpoints", "best").step <= 20
+    members = read_json(RunDir(run).manifest)["attempts"][0]["members"]
+    assert [member["host"] for member in members] == ["node1", "node2"]
+    assert not list(run.glob(".home-*"))
+    assert processes_of("node1") == processes_of("node2") == []
+
+    near = tmp_path / "near"
+    assert dragoman("train", digits, "--run", near, "--workers", 2).returncode == 0
+    assert losses(run) == pytest.approx(losses(near), abs=1e-5)
+
+    # The data is there now, and the run goes on from the checkpoint of the first host.
+    more = dragoman(
+        *("train", digits, "--run", run, "--hosts", host_list(2), "--set", "training.steps=25")
+    )
+    assert more.returncode == 0, more.stderr
+    assert "copying" not in more.stdout
+    assert "going on after step 20" in more.stdout
+    assert sorted(losses(run)) == list(range(1, 26))
+
+
+def test_ctrl_c_stops_three_hosts_saves_and_leaves_nothing_running(
+    digits, host_list, processes_of, tmp_path
+):
+    run = tmp_path / "runs" / "stopped"
+    hosts = host_list(3)
+    command = ["train", digits, "--run", run, "--hosts", hosts, *THREE_RANKS]
+    process = start_dragoman(*command, *ENDLESS)
+    wait_for_step(run, 3)  # records come home while it runs
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=100)
+    assert process.returncode == PREEMPTED, output + errors
+    assert "Traceback" not in output + errors
+    status = read_json(RunDir(run).status)
+    assert status["state"] == "preempted"
+    assert find_checkpoint(run / "checkpoints", "latest").step == status["step"]
+    assert ranks_of(run) == {0, 1, 2}
+    assert [processes_of(f"node{number}") for number in (1, 2, 3)] == [[], [], []]
+
+    last = status["step"] + 2
+    more = dragoman(*command, "--set", f"training.steps={last}")
+    assert more.returncode == 0, more.stderr
+    assert f"going on after step {status['step']:,}" in more.stdout
+
+
+def test_when_the_launcher_is_killed_the_hosts_save_and_end(
+    digits, host_list, processes_of, tmp_path
+):
+    run = tmp_path / "runs" / "orphaned"
+    process = start_dragoman("train", digits, "--run", run, "--hosts", host_list(2), *ENDLESS)
+    wait_for_step(run, 3)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not processes_of("node1") + processes_of("node2"))
+    there = RunDir(tmp_path / "node1" / "runs" / "orphaned")
+    assert read_json(there.status)["state"] == "preempted"
+
+
+def test_a_failing_rank_ends_all_hosts_with_its_sentence(digits, host_list, processes_of, tmp_path):
+    run = tmp_path / "run"
+    done = dragoman("train", digits, "--run", run, "--hosts", host_list(3))
+    assert done.returncode == 2
+    assert "3 workers, but a step has only 2 micro-batches" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    assert [processes_of(f"node{number}") for number in (1, 2, 3)] == [[], [], []]

@@ -1,0 +1,86 @@
+import re
+
+import pytest
+
+from dragoman.cluster.hosts import load_cluster
+from dragoman.errors import ConfigError
+
+
+def test_names_with_commas_are_hosts_with_defaults():
+    cluster = load_cluster("a, b.example,10.0.0.3")
+    assert [host.name for host in cluster.hosts] == ["a", "b.example", "10.0.0.3"]
+    assert cluster.hosts[0].interpreter == "~/dragoman/.venv/bin/python"
+    assert cluster.hosts[0].devices is None
+    assert not cluster.allow_public
+
+
+def test_a_host_list_holds_what_is_needed(tmp_path):
+    (tmp_path / "config").write_text("Host *\n")
+    path = tmp_path / "hosts.toml"
+    path.write_text(
+        """
+        ssh_config = "config"
+        port = 29500
+        interface = "eth1"
+        [[hosts]]
+        name = "node1"
+        address = "10.0.0.1"
+        ssh_port = 2222
+        user = "ubuntu"
+        folder = "/data/dragoman"
+        python = "/opt/env/bin/python"
+        devices = 2
+        price_per_hour = 0.526
+        [[hosts]]
+        name = "node2"
+        """
+    )
+    cluster = load_cluster(str(path))
+    first, second = cluster.hosts
+    assert cluster.ssh_config == str(tmp_path / "config")
+    assert (first.ssh_port, first.user, first.devices) == (2222, "ubuntu", 2)
+    assert first.interpreter == "/opt/env/bin/python"
+    assert second.address is None
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("a,a", "a is listed twice"),
+        ("a,,b", "write names with commas between them"),
+        ("-oProxyCommand=touch,b", "'-oProxyCommand=touch' is no name of a host"),
+        ("a;reboot", "'a;reboot' is no name of a host"),
+        ("$(reboot)", "is no name of a host"),
+        ("missing.toml", "no such host list"),
+    ],
+)
+def test_bad_lists_are_one_sentence(given, sentence):
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        load_cluster(given)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "hosts is missing"),
+        ("hosts = []", "lists no host"),
+        ("[[hosts]]\nname = 'a'\nadress = '10.0.0.1'", "did you mean hosts.address?"),
+        ("[[hosts]]\nname = 'a'\naddress = 'ten'", "'ten' is no IP address"),
+        ("[[hosts]]\nname = 'a'\ndevices = 0", "devices = 0 should be greater than 0"),
+        ("[[hosts]]\nname = 'a'\nuser = 'x y'", "'x y' is no name of a user"),
+        ('[[hosts]]\nname = "a"\nfolder = "x\\ny"', "is no path"),
+        ("port = 70000\n[[hosts]]\nname = 'a'", "port = 70000"),
+        ("ssh_config = 'gone'\n[[hosts]]\nname = 'a'", "ssh_config = 'gone' is no file"),
+        ("[[hosts]\n", "not valid TOML"),
+        (
+            "[[hosts]]\nname='a'\naddress='10.0.0.1'\n[[hosts]]\nname='b'\naddress='10.0.0.1'",
+            "b is listed twice",
+        ),
+    ],
+)
+def test_bad_host_files_are_one_sentence(tmp_path, text, sentence):
+    path = tmp_path / "hosts.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(sentence)) as caught:
+        load_cluster(str(path))
+    assert str(caught.value).startswith(str(path))

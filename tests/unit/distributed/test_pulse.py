@@ -1,0 +1,116 @@
+import json
+import threading
+
+from dragoman.distributed.pulse import (
+    LEAST_PATIENCE_S,
+    LONG_PATIENCE_S,
+    Beat,
+    Pulse,
+    View,
+    describe,
+    find_silent,
+    find_stuck,
+    silence,
+    speaker,
+)
+
+
+def view(rank, age_s=0.2, in_phase_s=1.0, phase="backward", step=17, **more):
+    beat = Beat(rank, f"node{rank + 1}", 5, phase, step, in_phase_s, ("a.py:1 work",), **more)
+    return View(beat, age_s)
+
+
+def test_a_rank_that_is_heard_is_not_silent_and_one_that_has_ended_neither():
+    assert find_silent([view(0), view(1, age_s=7.9)], 8.0) is None
+    assert find_silent([view(0), view(1, age_s=100, ended="")], 8.0) is None
+
+
+def test_the_longest_silence_is_named_with_phase_stack_and_where_others_wait():
+    views = [view(0, in_phase_s=9.4), view(1, age_s=9.1), view(2, age_s=8.5)]
+    culprit = find_silent(views, 8.0)
+    assert culprit.beat.rank == 1
+    text = describe(culprit, views, silence(culprit))
+    assert text.startswith("rank 1 on node2 has not been heard from for 9 s: it was in backward")
+    assert "backward of step 17" in text
+    assert "a.py:1 work" in text
+    assert "rank 0 on node1 in backward of step 17 for 9 s" in text
+
+
+def test_a_rank_that_beats_and_does_not_go_on_is_stuck_and_the_one_behind_is_named():
+    views = [view(0, in_phase_s=70), view(1, in_phase_s=75, phase="data"), view(2, in_phase_s=70)]
+    assert find_stuck(views, 60.0).beat.rank == 1
+    views[1] = view(1, in_phase_s=75, phase="optimizer", step=16)
+    assert find_stuck(views, 60.0).beat.rank == 1
+
+
+def test_while_any_rank_has_time_left_nobody_is_stuck():
+    saving = view(0, in_phase_s=300, phase="checkpoint")
+    assert find_stuck([saving, view(1, in_phase_s=299)], 60.0) is None
+    assert find_stuck([view(0, in_phase_s=59), view(1, in_phase_s=500)], 60.0) is None
+
+
+def test_the_lowest_live_rank_speaks():
+    assert speaker([view(0, age_s=9), view(1), view(2)], 8.0) == 1
+    assert speaker([view(0, ended="x"), view(1, age_s=9), view(2)], 8.0) == 2
+
+
+def test_patience_follows_the_steps_and_never_falls_below_a_minute():
+    pulse = Pulse(0, 1, "here")
+    assert pulse.patience_s == LONG_PATIENCE_S
+    pulse._step_times.extend([0.5] * 10)
+    assert pulse.patience_s == LEAST_PATIENCE_S
+    pulse._step_times.extend([30.0] * 20)
+    assert pulse.patience_s == 20 * 30.0
+
+
+def test_timeouts_of_collectives_follow_the_phase():
+    asked = []
+    pulse = Pulse(0, 1, "here", set_timeout=asked.append)
+    for step in (1, 2):
+        for phase in ("data", "forward", "backward", "optimizer", "agreement"):
+            pulse.enter(phase, step)
+    pulse.enter("evaluation", 2)
+    pulse.enter("data", 3)
+    long, short = max(asked), min(asked)
+    assert long > LONG_PATIENCE_S
+    assert LEAST_PATIENCE_S < short < LEAST_PATIENCE_S + 60
+    assert asked == [long, short, long, short]
+
+
+class MemoryStore(dict):
+    """What torch's store does, in one process."""
+
+    def set(self, key, value):
+        self[key] = value
+
+    def multi_get(self, keys):
+        return [self[key].encode() for key in keys]
+
+
+def test_a_rank_that_has_failed_is_found_by_its_last_words():
+    store = MemoryStore()
+    pulses = [Pulse(rank, 2, f"node{rank + 1}", store) for rank in (0, 1)]
+    pulses[1].enter("forward", 3)
+    pulses[1].close("no such file", exit_code=2)
+    assert json.loads(store["pulse/1"])["ended"] == "no such file"
+    exchange = threading.Thread(target=pulses[0]._exchange, daemon=True)
+    exchange.start()
+    assert pulses[0].loss() == (None, 2)
+    pulses[0].close()
+    exchange.join()
+
+
+def test_a_rank_that_says_no_more_is_named_when_a_connection_has_broken():
+    store = MemoryStore()
+    pulses = [Pulse(rank, 2, f"node{rank + 1}", store) for rank in (0, 1)]
+    pulses[1].enter("backward", 3)
+    pulses[1]._say()
+    exchange = threading.Thread(target=pulses[0]._exchange, daemon=True)
+    exchange.start()
+    text, code = pulses[0].loss()
+    pulses[0].close()
+    exchange.join()
+    assert code == 1
+    assert "rank 1 on node2 has not been heard from" in text
+    assert "backward of step 3" in text
+    assert "test_pulse.py" in text  # where its main thread stood

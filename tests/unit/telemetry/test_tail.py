@@ -1,0 +1,61 @@
+from dragoman.rundir import RunDir
+from dragoman.telemetry.tail import Piece, Tail, add_piece, record_sizes
+
+
+def bring(tail, home):
+    pieces = list(tail.news())
+    for piece in pieces:
+        add_piece(home, piece)
+    return pieces
+
+
+def test_records_grow_at_home_as_they_grow_there(tmp_path):
+    there, home = RunDir(tmp_path / "there"), RunDir(tmp_path / "home")
+    path = there.events_of(1, 3)
+    path.parent.mkdir(parents=True)
+    tail = Tail(there.root, {}, "")
+    assert bring(tail, home) == []
+    path.write_text('{"a": "ä"}\n{"torn": ')
+    there.status.write_text("{}")
+    bring(tail, home)
+    assert home.events_of(1, 3).read_text() == '{"a": "ä"}\n'
+    assert home.status.read_text() == "{}"
+    assert bring(tail, home) == []
+    with path.open("a") as file:
+        file.write("1}\n")
+    bring(tail, home)
+    assert home.events_of(1, 3).read_text() == path.read_text()
+
+
+def test_what_home_has_already_is_not_sent_again(tmp_path):
+    there, home = RunDir(tmp_path / "there"), RunDir(tmp_path / "home")
+    for run in (there, home):
+        run.events.mkdir(parents=True)
+        run.events_of(1, 0).write_text("one\n")
+    there.events_of(2, 0).write_text("two\n")
+    pieces = bring(Tail(there.root, record_sizes(home), ""), home)
+    assert [piece.name for piece in pieces] == ["events/attempt-002-rank-0000.jsonl"]
+    assert home.events_of(2, 0).read_text() == "two\n"
+
+
+def test_a_piece_that_comes_twice_changes_nothing(tmp_path):
+    home = RunDir(tmp_path)
+    for _ in range(2):
+        add_piece(home, Piece("events/attempt-001-rank-0000.jsonl", 0, "one\n"))
+    assert home.events_of(1, 0).read_text() == "one\n"
+
+
+def test_the_directory_at_home_itself_is_left_alone(tmp_path):
+    run = RunDir(tmp_path)
+    run.events.mkdir()
+    run.events_of(1, 0).write_text("one\n")
+    (tmp_path / ".home-x").touch()
+    assert list(Tail(tmp_path, {}, ".home-x").news()) == []
+
+
+def test_only_records_can_be_written(tmp_path):
+    home = RunDir(tmp_path / "home")
+    for name in ("../x", "config.toml", "events/../../x", "events/y.jsonl"):
+        add_piece(home, Piece(name, 0, "bad"))
+        add_piece(home, Piece(name, None, "bad"))
+    assert not list(tmp_path.rglob("*"))
