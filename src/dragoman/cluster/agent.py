@@ -23,7 +23,7 @@ from typing import Any
 
 import psutil
 from torch._C._distributed_c10d import TCPStore
-from torch.distributed.elastic.agent.server.api import WorkerSpec
+from torch.distributed.elastic.agent.server.api import WorkerGroup, WorkerSpec
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 from torch.distributed.elastic.multiprocessing.api import LogsDest, LogsSpecs, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
@@ -39,6 +39,10 @@ from dragoman.telemetry.tail import Tail
 
 SAVING_S = 120
 """How long workers may take to finish their step and save when they are asked to stop."""
+ENDING_S = 15
+"""How long workers may take to say who was lost when one has failed."""
+LAST_WORDS_S = 5.0
+"""What the agent gets to end by itself when its workers have ended."""
 SILENCE_S = 30.0
 """A launcher that says nothing for so long is gone, or the way to it."""
 ALIVE_EVERY_S = 1.0
@@ -121,6 +125,15 @@ class Outputs(LogsSpecs):
         with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 self._relay(rank=rank, line=line.rstrip("\n"))
+
+
+class Agent(LocalElasticAgent):
+    def _stop_workers(self, worker_group: WorkerGroup) -> None:
+        """After one has failed: the others cannot go on, but may say who was lost."""
+        for child in psutil.Process().children():
+            if child.status() == psutil.STATUS_STOPPED:
+                child.kill()  # it would not hear that it is asked to end
+        self._shutdown(timeout=ENDING_S)
 
 
 def main() -> int:
@@ -215,7 +228,7 @@ def _work(job: Job, store: TCPStore, outputs: Outputs, relay: Relay | None) -> i
         ),
     )
     program, *arguments = job.command
-    agent = LocalElasticAgent(
+    agent = Agent(
         WorkerSpec(
             role="worker",
             local_world_size=job.workers,
@@ -233,8 +246,6 @@ def _work(job: Job, store: TCPStore, outputs: Outputs, relay: Relay | None) -> i
         result = agent.run()
     except SignalException:
         return 0  # the workers were told; status.json says what became of the run
-    finally:
-        handler.shutdown()
     if not result.is_failed():
         return 0
     first = min(result.failures.values(), key=lambda failure: failure.timestamp)
@@ -275,11 +286,20 @@ class Commands:
     def _obey(self, deadline_s: float | None) -> None:
         while line := self._line(deadline_s):
             if line == "kill":
-                _kill_workers()
+                for worker in _workers():
+                    worker.kill()
                 os._exit(1)
             if line == "stop":
                 os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
+        # The main thread may be waiting for a host that is cut off, and then hears no signal.
+        deadline = time.monotonic() + SAVING_S
+        while time.monotonic() < deadline and _workers():
+            time.sleep(1.0)
+        time.sleep(LAST_WORDS_S)
+        for worker in _workers():
+            worker.kill()
+        os._exit(1)
 
     def _line(self, deadline_s: float | None) -> str | None:
         """None: the input has ended, or nothing came in time."""
@@ -293,9 +313,9 @@ class Commands:
         return line.decode()
 
 
-def _kill_workers() -> None:
-    for child in psutil.Process().children(recursive=True):
-        child.kill()
+def _workers() -> list[psutil.Process]:
+    found = psutil.Process().children(recursive=True)
+    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
 
 
 class News:
@@ -326,4 +346,5 @@ class News:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Not by the interpreter's own way: torch's threads may wait for a host that is cut off.
+    os._exit(main())

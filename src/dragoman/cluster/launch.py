@@ -23,7 +23,7 @@ import psutil
 
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job
-from dragoman.cluster.ssh import failure, read_message, run_module, ssh_command
+from dragoman.cluster.ssh import SSH_FAILED, failure, read_message, run_module, ssh_command
 from dragoman.console import say
 from dragoman.errors import DragomanError, RunError, UserError
 
@@ -136,16 +136,25 @@ def _watch(members: list[Member]) -> int:
                 _check_silence(members)
             else:
                 deadline = time.monotonic() + FAREWELL_S
-        if time.monotonic() > deadline:
+        elif time.monotonic() > deadline or _are_silent(members):
             break
     failed = first or next((m for m in members if m.process.returncode), None)
     if failed is None:
         return 0
     if failed.error:
         raise failed.error
-    if failed.process.returncode == 255 or not failed.has_spoken:
+    if not failed.has_spoken:
         raise failure(failed.host, failed.process.returncode, "".join(failed.complaints))
+    if failed.process.returncode == SSH_FAILED:
+        raise RunError(
+            f"{failed.host.name}: the connection to it broke; it went down, or its network did, "
+            "and the same command goes on from the newest checkpoint"
+        )
     return failed.process.returncode
+
+
+def _are_silent(members: list[Member]) -> bool:
+    return all(member.ended() or member.silent_s() > SILENCE_S for member in members)
 
 
 def _check_silence(members: list[Member]) -> None:

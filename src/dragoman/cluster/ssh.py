@@ -15,6 +15,8 @@ from dragoman.cluster.hosts import Cluster, Host
 from dragoman.errors import DragomanError, RunError, UserError
 
 CONNECT_TIMEOUT_S = 10
+SSH_FAILED = 255
+"""ssh's own exit code; any other is that of what it ran."""
 # What our own programs print begins with this; login scripts may print before it what they like.
 MARK = "@dragoman "
 
@@ -90,7 +92,7 @@ def answer(reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
 
 def failure(host: Host, code: int, said: str) -> RunError | UserError:
     """Why a program did not answer, from ssh's exit code and what was said on standard error."""
-    if code == 255:
+    if code == SSH_FAILED:
         for sign, advice in _REASONS:
             if sign in said:
                 return UserError(f"{host.name}: {advice.format(name=host.name)}")

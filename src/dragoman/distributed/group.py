@@ -131,7 +131,7 @@ def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
     try:
         yield Group(found.rank, found.ranks, found.local_rank, chosen, pulse)
     except BaseException as error:
-        failure = _lost_peer(error, pulse) or error
+        failure = reason_of(error, pulse)
         code = failure.exit_code if isinstance(failure, DragomanError) else 1
         pulse.close(str(failure) or type(failure).__name__, code)
         if failure is error:
@@ -150,16 +150,15 @@ def _wait_for_all() -> None:
     dist.all_reduce(torch.zeros(1))
 
 
-def _lost_peer(error: BaseException, pulse: Pulse) -> DragomanError | None:
-    """What a broken connection means; None: the error is about something else."""
+def reason_of(error: BaseException, pulse: Pulse) -> BaseException:
+    """What is behind a broken connection to another rank; any other error as it is."""
     if not isinstance(error, RuntimeError) or not any(
         sign in str(error) for sign in _SIGNS_OF_A_LOST_PEER
     ):
-        return None
+        return error
     found, code = pulse.loss()
     if found is None:
         return SaidElsewhere(code)
-    pulse.on_loss(found)
     return LostPeerError(f"{found}\n  the same command goes on from the newest checkpoint")
 
 

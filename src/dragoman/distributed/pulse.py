@@ -136,7 +136,8 @@ class Pulse:
         self.on_loss: Callable[[str], None] = lambda what: None
         """Called with what was found before the process ends, on the rank that speaks."""
         self._rank, self._ranks, self._store, self._set_timeout = rank, ranks, store, set_timeout
-        self._beat = Beat(rank, host)
+        self._beat = Beat(rank, host)  # changed by the main thread alone, so that none is lost
+        self._count = 0
         self._phase_at = self._step_at = self._exchanged_at = time.monotonic()
         self._step_times: deque[float] = deque(maxlen=100)
         self._timeout_s = 0.0
@@ -152,6 +153,10 @@ class Pulse:
     @property
     def host(self) -> str:
         return self._beat.host
+
+    @property
+    def step(self) -> int:
+        return self._beat.step
 
     def begin(self) -> None:
         """Once every rank has made its pulse."""
@@ -239,13 +244,13 @@ class Pulse:
 
     def _say(self) -> None:
         assert self._store is not None
-        self._beat = replace(self._beat, count=self._beat.count + 1)
+        self._count += 1
         self._store.set(self._key(self._rank), json.dumps(asdict(self._current())))
 
     def _current(self) -> Beat:
         since = time.monotonic() - self._phase_at
         frame = sys._current_frames().get(self._main)
-        return replace(self._beat, in_phase_s=since, stack=_stack(frame))
+        return replace(self._beat, count=self._count, in_phase_s=since, stack=_stack(frame))
 
     def _watch(self) -> None:
         orphaned_at = None

@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-SSHD = "/usr/sbin/sshd"
+from dragoman.cluster.lab.kernel import found_tool
+
 # Where the machine keeps who logged in to it; to log in to a node is not to log in there.
 LOGINS = ("/run/utmp", "/var/log/wtmp", "/var/log/btmp", "/var/log/lastlog")
 
@@ -24,14 +25,15 @@ def main(name: str, system: Path, sshd_config: str, log: str) -> None:
     for record in LOGINS:
         if Path(record).exists():
             mount("--bind", "/dev/null", record)
-    provide_privilege_separation(sshd_config)
-    os.execv(SSHD, [SSHD, "-f", sshd_config, "-E", log])
+    sshd = found_tool("sshd") or "sshd"
+    provide_privilege_separation(sshd, sshd_config)
+    os.execv(sshd, [sshd, "-f", sshd_config, "-E", log])  # it wants to know its whole path
 
 
-def provide_privilege_separation(sshd_config: str) -> None:
+def provide_privilege_separation(sshd: str, sshd_config: str) -> None:
     """Debian's sshd wants an empty folder that only its service makes, in /run."""
     said = subprocess.run(
-        [SSHD, "-t", "-f", sshd_config], capture_output=True, text=True, check=False
+        [sshd, "-t", "-f", sshd_config], capture_output=True, text=True, check=False
     ).stderr
     missing = re.search(r"Missing privilege separation directory: (/run/\S+)", said)
     if missing:

@@ -56,12 +56,17 @@ def check_machine() -> None:
             "dragoman lab needs root, to make network namespaces; run it as "
             f"sudo {sys.executable} -m dragoman lab ..."
         )
-    missing = {tool: package for tool, package in TOOLS.items() if not _found(tool)}
+    missing = {tool: package for tool, package in TOOLS.items() if not found_tool(tool)}
     if missing:
         raise UserError(
             f"dragoman lab needs {', '.join(missing)}, which this machine does not have; install "
             f"with: apt-get install {' '.join(dict.fromkeys(missing.values()))}"
         )
+
+
+def found_tool(name: str) -> str | None:
+    """Its whole path."""
+    return shutil.which(name, path=environment()["PATH"])
 
 
 def run(command: list[str]) -> str:
@@ -211,7 +216,3 @@ def _process(folder: Path) -> Process:
     state = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
     words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     return Process(int(folder.name), state.split()[0], words)
-
-
-def _found(tool: str) -> str | None:
-    return shutil.which(tool, path=environment()["PATH"])

@@ -246,8 +246,10 @@ def _remove(name: str) -> None:
         kernel.run(["ip", "link", "delete", link_of(name)])
     for namespace in namespaces:
         kernel.run(["ip", "netns", "delete", namespace])
-    with storage_errors(folder_of(name), "removing the lab"), suppress(FileNotFoundError):
-        shutil.rmtree(folder_of(name))
+    folder = folder_of(name)
+    while folder.exists():  # a process of the machine may be removing files there as well
+        with storage_errors(folder, "removing the lab"), suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
 
 def _make(layout: Layout, rates: Mapping[int, int]) -> None:

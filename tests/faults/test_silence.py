@@ -1,0 +1,62 @@
+"""A rank that is killed, stopped or unplugged is named in time, and nothing is left running."""
+
+import os
+import re
+import signal
+import time
+
+import psutil
+import pytest
+from processes import ENDLESS, dragoman, start_dragoman, wait_for_step, worker_processes
+
+from dragoman.distributed.pulse import IN_A_STEP
+from dragoman.rundir import RunDir, read_json
+
+pytestmark = pytest.mark.timeout(240)
+
+REPORTED_S = 15.0
+"""What is promised; only counted while the machine gives the processes their time."""
+
+
+def rank_of(pid: int) -> int:
+    return int(psutil.Process(pid).environ()["RANK"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_killed_and_a_stopped_rank_are_named(digits, tmp_path, number):
+    run = tmp_path / "run"
+    process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
+    wait_for_step(run, 60)  # long enough for beats from inside a step
+    victim = next(pid for pid in worker_processes(run) if rank_of(pid) == 1)
+    begun = time.monotonic()
+    os.kill(victim, number)
+    _, errors = process.communicate(timeout=120)
+    took_s = time.monotonic() - begun
+    assert process.returncode == 1
+    assert worker_processes(run) == []
+    said = re.search(r"rank 1 on \S+ has not been heard from for (\d+) s: it was in (\w+)", errors)
+    assert said, errors
+    assert int(said[1]) <= REPORTED_S
+    assert said[2] in (*IN_A_STEP, "checkpoint")
+    assert "it stood at" in errors
+    assert re.search(r"meanwhile: rank 0 on \S+ in \w+", errors), errors
+    assert "the same command goes on from the newest checkpoint" in errors
+    if number == signal.SIGKILL:
+        assert re.search(r"rank 1 on \S+ was ended by SIGKILL", errors)
+    assert "Traceback" not in errors
+    assert took_s < 4 * REPORTED_S
+
+    status = read_json(RunDir(run).status)
+    assert status["state"] == "failed"
+    assert "rank 1 on" in status["reason"]
+    more = dragoman(
+        "train",
+        digits,
+        "--run",
+        run,
+        "--workers",
+        2,
+        "--set",
+        f"training.steps={status['step'] + 3}",
+    )
+    assert more.returncode == 0, more.stderr
