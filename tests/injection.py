@@ -5,12 +5,14 @@ Each is a context that every rank may enter; only the rank that is named is chan
 
 import math
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Literal
 from unittest.mock import patch
 
+import psutil
 import torch
 
 from dragoman.distributed.group import Group
@@ -67,6 +69,26 @@ def memory_for(group: Group, rank: int, step: int, pairs: int) -> Iterator[None]
         return real(self, batch, *more)
 
     with _at_steps(group, rank, _accumulate=accumulate) as now:
+        yield
+
+
+@contextmanager
+def memory_limit_at(group: Group, rank: int, step: int, more_bytes: int) -> Iterator[None]:
+    """During `step` the system refuses memory beyond what this rank has now and so much more."""
+    unlimited = resource.getrlimit(resource.RLIMIT_AS)
+
+    def gradients(real, self, work, *more):
+        now.step = work.step
+        if work.step == step:
+            used = psutil.Process().memory_info().vms
+            resource.setrlimit(resource.RLIMIT_AS, (used + more_bytes, unlimited[1]))
+        return real(self, work, *more)
+
+    def update(real, self, rate):
+        resource.setrlimit(resource.RLIMIT_AS, unlimited)
+        return real(self, rate)
+
+    with _at_steps(group, rank, gradients=gradients, update=update) as now:
         yield
 
 

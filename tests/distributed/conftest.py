@@ -24,8 +24,8 @@ TESTS = Path(__file__).parents[1]
 class Played:
     """What came of the scenarios that so many ranks have played."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, done: subprocess.CompletedProcess[str]) -> None:
+        self.folder, self.done = folder, done
 
     def seen(self, scenario: str) -> list[dict[str, Any]]:
         """By each rank, in their order."""
@@ -86,10 +86,39 @@ def play(tmp_path_factory, on_ranks: Start) -> Callable[..., Played]:
     write_digits(base, "train", 800, seed=1)
     prepare(parse_config(text, "x"))
 
-    def played(ranks: int, *names: str) -> Played:
+    def played(ranks: int, *names: str, exit_code: int = 0) -> Played:
         folder = base / f"by-{ranks}"
         done = on_ranks(ranks, TESTS / "distributed" / "scenarios.py", recipe, folder, *names)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return Played(folder)
+        played_through = all((folder / name / "seen-0.json").exists() for name in names[:-1])
+        assert (done.returncode, played_through) == (exit_code, True), done.stdout + done.stderr
+        return Played(folder, done)
 
     return played
+
+
+@pytest.fixture(scope="session")
+def one(play) -> Played:
+    return play(1, "with_dropout")
+
+
+@pytest.fixture(scope="session")
+def two(play) -> Played:
+    return play(
+        *(2, "plain", "with_dropout", "signal", "nan", "out_of_memory", "single_pairs"),
+        *("not_even_a_pair", "other_weights", "other_code", "no_data", "restore_elsewhere"),
+        *("memory_limit", "sharded", "sharded_fp16", "sharded_out_of_memory"),
+        exit_code=1,
+    )
+
+
+@pytest.fixture(scope="session")
+def three(play) -> Played:
+    return play(
+        *(3, "plain", "with_dropout", "out_of_memory", "other_weights", "other_seed"),
+        *("other_data", "restore_elsewhere", "sharded"),
+    )
+
+
+@pytest.fixture(scope="session")
+def four(play) -> Played:
+    return play(4, "with_dropout")

@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import json
 import sys
+import weakref
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -21,10 +22,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.config import Config, parse_config
 from dragoman.distributed.group import Group, join
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, SaidElsewhere
 from dragoman.rundir import RunDir
 from dragoman.sync import Replicas
-from dragoman.training.loop import train
+from dragoman.training.loop import Ending, train
 from dragoman.training.step import Updater
 from dragoman.training.tensors import whole
 
@@ -57,15 +58,16 @@ class Stage:
 
     def train(self, *overrides: str, run: str = "run") -> Seen:
         """Train in the process group that is there; what came of it."""
-        with (
-            patch("dragoman.training.loop.join", lambda device: nullcontext(self.group)),
-            _weights_after_updates() as weights,
-        ):
+        with _weights_after_updates() as weights:
             try:
-                ending = train(self.config(*overrides), RunDir(self.folder / run))
+                ending = self.train_or_fail(*overrides, run=run)
             except DragomanError as error:
                 return {"error": type(error).__name__, "says": str(error)}
         return {"ending": list(ending), "weights": weights}
+
+    def train_or_fail(self, *overrides: str, run: str = "run") -> Ending:
+        with patch("dragoman.training.loop.join", lambda device: nullcontext(self.group)):
+            return train(self.config(*overrides), RunDir(self.folder / run))
 
     @contextmanager
     def hosts(self):
@@ -110,6 +112,21 @@ def _sent_before_running_out():
 
 
 @contextmanager
+def _freed_by_renewal():
+    """Whether each renewal has let go of the buckets before it made new ones."""
+    answers: list[bool] = []
+    real = Replicas.renew
+
+    def renew(self):
+        before = weakref.ref(self._parallel)
+        real(self)
+        answers.append(before() is None)
+
+    with patch.object(Replicas, "renew", renew):
+        yield answers
+
+
+@contextmanager
 def _small_buckets():
     """So small that every few parameters travel on their own, as those of a large model do."""
     real = DistributedDataParallel.__init__
@@ -130,7 +147,7 @@ def with_dropout(stage: Stage) -> Seen:
 
 
 def sharded(stage: Stage) -> Seen:
-    """From the first step to the eighth, then without sharding, then with it again."""
+    """One run from end to end, and one that is stopped, goes on without it, then with it again."""
     sharding = "training.sharding=full"
     whole = stage.train("model.dropout=0.1", "training.steps=20", sharding, run="whole")
     first = stage.train("training.steps=3", sharding)
@@ -138,25 +155,25 @@ def sharded(stage: Stage) -> Seen:
     return {"parts": [whole, first, second], **stage.train(sharding)}
 
 
-def sharded_variants(stage: Stage) -> Seen:
-    """Half precision, clipping and a NaN, which all go through the gradients of all shards."""
+def sharded_fp16(stage: Stage) -> Seen:
+    """Loss scaling, clipping and a NaN, which all look at the gradients of every shard."""
     seen = {}
-    for name, *settings in (
-        ("fp16", "training.precision=fp16", "optimizer.clip_norm=0.5"),
-        ("bf16", "training.precision=bf16", "optimizer.clip_norm=0.5"),
-    ):
-        for sharding in ("none", "full"):
-            with injection.nan_at(stage.group, rank=1, step=3):
-                seen[f"{name}-{sharding}"] = stage.train(
-                    *settings, f"training.sharding={sharding}", run=f"{name}-{sharding}"
-                )
+    for sharding in ("none", "full"):
+        with injection.nan_at(stage.group, rank=1, step=3):
+            seen[sharding] = stage.train(
+                "training.precision=fp16",
+                "optimizer.clip_norm=0.5",
+                f"training.sharding={sharding}",
+                run=sharding,
+            )
     return seen
 
 
 def sharded_out_of_memory(stage: Stage) -> Seen:
-    """The last of a program: its ranks part in it."""
+    """The last of a program: it ends with the error, as a rank of a run does."""
     with injection.fail_at(stage.group, rank=1, step=2, phase="backward"):
-        return stage.train("training.sharding=full")
+        stage.train_or_fail("training.sharding=full")
+    raise AssertionError("it should have ended")
 
 
 def signal(stage: Stage) -> Seen:
@@ -184,12 +201,24 @@ def out_of_memory(stage: Stage) -> Seen:
             entered.enter_context(injection.fail_at(stage.group, rank, step, phase))
         entered.enter_context(_small_buckets())
         sent = entered.enter_context(_sent_before_running_out())
-        return {**stage.train(), "sent": sent}
+        freed = entered.enter_context(_freed_by_renewal())
+        return {**stage.train(), "sent": sent, "freed": freed}
 
 
 def single_pairs(stage: Stage) -> Seen:
     with injection.memory_for(stage.group, rank=1, step=3, pairs=1):
         return stage.train("training.steps=3")
+
+
+def memory_limit(stage: Stage) -> Seen:
+    """Memory that really runs out: in step 2 the system gives rank 1 only so much more."""
+    settings = (
+        *("training.steps=2", "training.tokens_per_update=500", "model.filter=65536"),
+        *("training.micro_batch_tokens=320", "evaluation.translate_sentences=1"),
+    )
+    whole = stage.train(*settings, run="undisturbed")
+    with injection.memory_limit_at(stage.group, rank=1, step=2, more_bytes=150 << 20):
+        return {"parts": [whole], **stage.train(*settings)}
 
 
 def not_even_a_pair(stage: Stage) -> Seen:
@@ -242,12 +271,13 @@ SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
         plain,
         with_dropout,
         sharded,
-        sharded_variants,
+        sharded_fp16,
         sharded_out_of_memory,
         signal,
         nan,
         out_of_memory,
         single_pairs,
+        memory_limit,
         not_even_a_pair,
         other_weights,
         other_seed,
@@ -271,4 +301,9 @@ def main(recipe: Path, folder: Path, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+    try:
+        main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+    except DragomanError as failure:
+        if not isinstance(failure, SaidElsewhere):
+            print(f"error: {failure}", file=sys.stderr)
+        sys.exit(failure.exit_code)

@@ -11,32 +11,6 @@ SAME_LOSS = 5e-6
 SAME_NORM = 1e-5
 
 
-@pytest.fixture(scope="module")
-def one(play):
-    return play(1, "with_dropout")
-
-
-@pytest.fixture(scope="module")
-def two(play):
-    return play(
-        *(2, "plain", "with_dropout", "signal", "nan", "out_of_memory", "single_pairs"),
-        *("not_even_a_pair", "other_weights", "other_code", "no_data", "restore_elsewhere"),
-    )
-
-
-@pytest.fixture(scope="module")
-def three(play):
-    return play(
-        *(3, "plain", "with_dropout", "out_of_memory", "other_weights", "other_seed"),
-        *("other_data", "restore_elsewhere"),
-    )
-
-
-@pytest.fixture(scope="module")
-def four(play):
-    return play(4, "with_dropout")
-
-
 def same(step, other):
     return step.loss == pytest.approx(other.loss, abs=SAME_LOSS) and (
         step.gradient_norm == pytest.approx(other.gradient_norm, rel=SAME_NORM)
@@ -94,6 +68,20 @@ def test_memory_is_missing_at_every_point_of_backward(two):
     assert all(total > 5 for _, total in sent)
     assert any(before == 0 for before, _ in sent)
     assert any(0 < before < total for before, total in sent)
+
+
+def test_what_was_left_of_a_step_is_given_back_before_it_is_repeated(two):
+    assert [seen["freed"] for seen in two.seen("out_of_memory")] == [[True] * 5] * 2
+
+
+def test_memory_that_the_system_refuses_to_one_rank_is_got_by_with(two):
+    """No fault put in: the allocator itself fails, wherever in forward or backward that is."""
+    undisturbed, run = two.steps("memory_limit", "undisturbed"), two.steps("memory_limit")
+    assert sorted(run) == [1, 2]
+    assert all(same(undisturbed[step], run[step]) for step in run)
+    troubles = two.troubles("memory_limit")
+    assert {trouble.step for trouble in troubles} == {2}
+    assert all(trouble.what.startswith("rank 1 on ") for trouble in troubles)
 
 
 def test_micro_batches_are_cut_down_to_single_pairs(two):

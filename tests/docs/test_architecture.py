@@ -38,6 +38,7 @@ FORBIDDEN = {
     "report": {"preparation", "corpus", "cluster", "decoding", "evaluation"},
 }
 TORCH_FREE = [
+    "dragoman.version",
     "dragoman.cli",
     "dragoman.corpus.sources",
     "dragoman.corpus.public",

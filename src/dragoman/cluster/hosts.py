@@ -78,6 +78,8 @@ class Host(Section):
 class Cluster(Section):
     hosts: Annotated[tuple[Host, ...], Strict(False)]
     """The first one leads: it keeps the run's checkpoints, and the others meet there."""
+    min_hosts: PositiveInt | None = None
+    """Go on with so many when others are lost, and take them in when they are back; unset: all."""
     interface: InterfaceName | None = None
     """Network interface that carries the traffic between hosts; unset: the one of the address."""
     port: PortNumber | None = None
@@ -91,6 +93,10 @@ class Cluster(Section):
     def hosts_are_distinct(self) -> Self:
         if not self.hosts:
             raise ValueError("lists no host; add a table [[hosts]] with a name")
+        if self.min_hosts and self.min_hosts > len(self.hosts):
+            raise ValueError(
+                f"min_hosts = {self.min_hosts}, and {len(self.hosts)} are listed; lower it"
+            )
         for key in ("name", "address"):
             seen: dict[str, str] = {}
             for host in self.hosts:

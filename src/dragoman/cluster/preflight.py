@@ -14,6 +14,7 @@ from dragoman import __version__
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.network import Interface, check_public, check_twice, choose_interfaces
 from dragoman.cluster.ssh import ask
+from dragoman.console import warn
 from dragoman.errors import DragomanError, UserError
 from dragoman.version import code_hash
 
@@ -60,32 +61,54 @@ class Ready:
 
 
 def preflight(cluster: Cluster, prepared: str, device: str, workers: int | None) -> Ready:
-    """`prepared` is the folder of the data on each host; `workers` a wish for each of them."""
+    """`prepared` is the folder of the data on each host; `workers` a wish for each of them.
+
+    With min_hosts, hosts that cannot be reached are left out and told of.
+    """
     meanings = meanings_of(cluster)
     check_public(cluster, meanings)
     check_twice(cluster, meanings)
-    facts = on_all(cluster, lambda host: _facts(cluster, host, prepared))
+    answers = side_by_side(cluster, lambda host: facts_of(cluster, host, prepared))
+    facts = {name: answer for name, answer in answers.items() if isinstance(answer, Facts)}
+    errors = [answer for answer in answers.values() if isinstance(answer, DragomanError)]
+    if errors and (cluster.min_hosts is None or len(facts) < cluster.min_hosts):
+        raise UserError("\n       ".join(map(str, errors)))
+    for error in errors:
+        warn(str(error))
+    present = cluster.model_copy(
+        update={"hosts": tuple(host for host in cluster.hosts if host.name in facts)}
+    )
     check_alike(facts)
     interfaces = {name: of_host.interfaces for name, of_host in facts.items()}
     return Ready(
-        cluster,
+        present,
         facts,
-        choose_interfaces(cluster, meanings, interfaces),
-        {host.name: workers_of(host, facts, device, workers) for host in cluster.hosts},
+        choose_interfaces(present, meanings, interfaces),
+        {host.name: workers_of(host, facts, device, workers) for host in present.hosts},
     )
 
 
-def on_all(cluster: Cluster, do: Callable[[Host], Answer]) -> dict[str, Answer]:
-    """Do something for all hosts side by side; one error with the sentences of all that failed."""
+def side_by_side(
+    cluster: Cluster, do: Callable[[Host], Answer]
+) -> dict[str, Answer | DragomanError]:
+    """What doing something for each host gave, or why it could not be done."""
+
+    def attempt(host: Host) -> Answer | DragomanError:
+        try:
+            return do(host)
+        except DragomanError as error:
+            return error
+
     with ThreadPoolExecutor(max_workers=len(cluster.hosts)) as pool:
-        futures = {host.name: pool.submit(do, host) for host in cluster.hosts}
-    errors = [error for future in futures.values() if (error := future.exception())]
-    for error in errors:
-        if not isinstance(error, DragomanError):
-            raise error
-    if errors:
+        results = pool.map(attempt, cluster.hosts)
+    return {host.name: result for host, result in zip(cluster.hosts, results, strict=True)}
+
+
+def on_all(cluster: Cluster, do: Callable[[Host], None]) -> None:
+    """Do something for all hosts side by side; one error with the sentences of all that failed."""
+    results = side_by_side(cluster, do).values()
+    if errors := [result for result in results if isinstance(result, DragomanError)]:
         raise UserError("\n       ".join(map(str, errors)))
-    return {name: future.result() for name, future in futures.items()}
 
 
 def meanings_of(cluster: Cluster) -> dict[str, list[str]]:
@@ -149,7 +172,7 @@ def check_data(facts: Mapping[str, Facts], here: str | None) -> tuple[str | None
     return reference, [name for name, of_host in facts.items() if of_host.data is None]
 
 
-def _facts(cluster: Cluster, host: Host, prepared: str) -> Facts:
+def facts_of(cluster: Cluster, host: Host, prepared: str) -> Facts:
     question = {"folder": host.folder, "prepared": prepared}
     return Facts.from_answer(ask(cluster, host, "dragoman.cluster.probe", question))
 

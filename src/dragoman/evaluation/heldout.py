@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from dragoman.batches.collate import collate
+from dragoman.batches.collate import Batch, collate, cut
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.shards.files import Shards
+from dragoman.sync import free_memory, is_out_of_memory
 from dragoman.tokenizer import Tokenizer
 
 
@@ -47,12 +48,27 @@ class HeldOut:
                     [self._shards[number] for number in numbers],
                     self._tokenizer.start,
                     self._tokenizer.padding,
-                ).to(group.device)
-                likelihood += objective(batch).likelihood.item()
+                )
+                likelihood += _likelihood(objective, batch, group.device)
                 tokens += len(batch.target_out_N)
         objective.train(was_training)
         likelihood, tokens = group.sums([likelihood, tokens])
         return likelihood / tokens
+
+
+def _likelihood(objective: Objective, batch: Batch, device: torch.device) -> float:
+    """Negative, in nats, of all target tokens; in halves where memory runs out.
+
+    No other rank takes part in it, so that this one can help itself.
+    """
+    try:
+        return objective(batch.to(device)).likelihood.item()  # type: ignore[no-any-return]
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error) or len(batch.source_BS) == 1:
+            raise
+    # Not inside the handler, where the error still holds on to what was computed.
+    free_memory(device)
+    return sum(_likelihood(objective, half, device) for half in cut(batch, 2))
 
 
 def fixed_sample(

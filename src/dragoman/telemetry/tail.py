@@ -1,5 +1,6 @@
 """A run's records as they grow: pieces of them on one side, the same files on the other."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -64,7 +65,9 @@ def record_sizes(run: RunDir) -> dict[str, int]:
 def add_piece(run: RunDir, piece: Piece) -> None:
     """Do to the run directory here what was done to it there."""
     path = run.root / piece.name
-    if piece.begin is None and piece.name in _REPLACED:
+    if piece.name == run.manifest.name and piece.begin is None:
+        write_whole(path, _with_attempts_of(path, piece.text))
+    elif piece.begin is None and piece.name in _REPLACED:
         write_whole(path, piece.text)
     elif piece.begin is not None and _GROWING.fullmatch(piece.name):
         with storage_errors(path, "bringing records home"):
@@ -72,3 +75,12 @@ def add_piece(run: RunDir, piece: Piece) -> None:
             with path.open("r+b" if path.exists() else "wb") as file:
                 file.seek(piece.begin)
                 file.write(piece.text.encode())
+
+
+def _with_attempts_of(path: Path, text: str) -> str:
+    """The manifest `text`, and from `path` the attempts that another host led and told of."""
+    content = json.loads(text)
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    attempts = {a["attempt"]: a for m in (before, content) for a in m.get("attempts", [])}
+    content["attempts"] = [attempts[number] for number in sorted(attempts)]
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -15,6 +15,10 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
     peak = peak_of(config.schedule, config.model.width, training.steps)
     activations = activation_bytes(config.model, training.micro_batch_tokens)
     shared = -(-micro_batches // workers)
+    state = size.state_bytes
+    if training.sharding == "full" and workers > 1:
+        # Gradients that wait for more micro-batches to be added are not sharded yet.
+        state = state // workers + (size.gradient_bytes if shared > 1 else 0)
     return [
         ("parameters", f"{size.parameters:,} with {config.tokenizer.vocabulary:,} pieces"),
         (
@@ -23,8 +27,8 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
         ),
         (
             "memory per worker",
-            f"about {(size.state_bytes + activations) / 1e6:,.0f} MB: weights, gradients, Adam "
-            f"{size.state_bytes / 1e6:,.0f}, activations up to {activations / 1e6:,.0f}",
+            f"about {(state + activations) / 1e6:,.0f} MB: weights, gradients, Adam "
+            f"{state / 1e6:,.0f}, activations up to {activations / 1e6:,.0f}",
         ),
         ("gradients on the wire", f"{size.gradient_bytes / 1e6:,.1f} MB a step in fp32"),
         (

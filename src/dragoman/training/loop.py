@@ -15,7 +15,7 @@ from dragoman.checkpoints.storage import (
 from dragoman.config import Config
 from dragoman.console import duration
 from dragoman.decoding.translator import translate
-from dragoman.distributed.group import join
+from dragoman.distributed.group import join, reason_of
 from dragoman.errors import SaidElsewhere, StorageError
 from dragoman.evaluation.metrics import score
 from dragoman.rundir import RunDir
@@ -85,10 +85,11 @@ def run_steps(training: Training, interruption: Interruption) -> Ending:
                 if looked or ending or state.step % config.checkpoints.every_steps == 0:
                     save(training, state, must_succeed=ending is not None)
     except BaseException as error:
-        if not isinstance(error, SaidElsewhere):  # the rank that says why records it too
-            reason = f"{type(error).__name__}: {error}"
+        failure = reason_of(error, training.group.pulse)
+        if not isinstance(failure, SaidElsewhere):  # the rank that says why records it too
+            reason = f"{type(failure).__name__}: {failure}"
             training.events.emit(AttemptEnded(state.step, "failed", reason))
-        raise
+        raise failure from error
     training.events.emit(AttemptEnded(ending.step, ending.state, ending.reason))
     narrator.say(f"{ending.state} at step {ending.step:,}: {ending.reason}")
     return ending

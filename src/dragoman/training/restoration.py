@@ -80,7 +80,7 @@ def _all_holdings(run: RunDir, group: Group) -> list[Holding | None]:
         try:
             newest = newest_whole(run.checkpoints)
         except RunError as error:
-            failure = str(error)
+            failure = f"{group.host}: {error}" if group.ranks > 1 else str(error)
         else:
             if newest:
                 holding = Holding(group.host, newest.step, _manifest_of(newest))

@@ -24,7 +24,7 @@ from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.shards.files import Shards
 from dragoman.shards.passport import PreparedData
 from dragoman.sync import synchronized
-from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Trouble
+from dragoman.telemetry.events import AttemptEnded, AttemptStarted
 from dragoman.telemetry.reader import attempts_so_far
 from dragoman.telemetry.status import StatusFile
 from dragoman.telemetry.tensorboard import tensorboard_mirror
@@ -33,10 +33,10 @@ from dragoman.tokenizer import Tokenizer
 from dragoman.training.agreement import check_agreement, together
 from dragoman.training.claim import check_data, claim_run, locked
 from dragoman.training.narration import Narrator
-from dragoman.training.restoration import Restored, newest_checkpoint
+from dragoman.training.restoration import newest_checkpoint
 from dragoman.training.schedule import Rate, learning_rate
 from dragoman.training.state import RunState
-from dragoman.training.step import Updater
+from dragoman.training.step import Updater, check_precision
 from dragoman.training.tensors import load_optimizer_tensors, load_weights
 from dragoman.version import code_hash
 
@@ -76,14 +76,14 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
         tokenizer = prepared.tokenizer()
         train_shards = prepared.shards("train")
         plan = together(group, lambda: plan_batches(train_shards, config, group.ranks))
+        together(group, lambda: check_precision(config.training.precision, group.device))
 
         torch.manual_seed(config.training.seed)
         model = Transformer(config.model, tokenizer.size)
         objective = Objective(model, config.training.label_smoothing)
         sync = synchronized(objective, group, config.training.sharding)
         updater = Updater(sync, objective, config, group)
-        checkpoint = newest_checkpoint(run, group)
-        state = restore(checkpoint, model, updater) if checkpoint else RunState()
+        state = restore(run, model, updater, group)
 
         attempt = max(group.gather(attempts_so_far(run))) + 1  # hosts may know of different ones
         events = at_end.enter_context(open_events(config, run, group, attempt))
@@ -92,7 +92,7 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
                 attempt, group.rank, group.ranks, group.host, str(group.device), state.step + 1
             )
         )
-        group.pulse.on_loss = lambda what: _record_loss(events, state.step, what)
+        group.pulse.on_loss = lambda what: _record_loss(events, group.pulse.step, what)
         members = group.gather({"host": group.host, "device": str(group.device)})
         group.led(lambda: record_attempt(run, prepared, attempt, members))
         last_step = last_planned_step(config, plan)
@@ -128,7 +128,11 @@ def claim_on_every_host(run: RunDir, config: Config, group: Group) -> None:
     together(group, lambda: claim_run(run, config) if is_first_of_another_host else None)
 
 
-def restore(checkpoint: Restored, model: Transformer, updater: Updater) -> RunState:
+def restore(run: RunDir, model: Transformer, updater: Updater, group: Group) -> RunState:
+    """Go on where the run is. Collective: every rank must call."""
+    checkpoint = newest_checkpoint(run, group)
+    if checkpoint is None:
+        return RunState()
     load_weights(model, checkpoint.model)
     load_optimizer_tensors(updater.optimizer, model, checkpoint.optimizer)
     state = RunState.from_json(checkpoint.state["run"])
@@ -139,8 +143,7 @@ def restore(checkpoint: Restored, model: Transformer, updater: Updater) -> RunSt
 
 def _record_loss(events: EventWriter, step: int, what: str) -> None:
     """The last thing that this process writes."""
-    events.emit(Trouble(step, what))
-    events.emit(AttemptEnded(step, "failed", what.splitlines()[0]))
+    events.emit(AttemptEnded(step, "failed", what))
     events.close()
 
 

@@ -41,7 +41,6 @@ class Updater:
     """Holds what lives as long as the run: the optimizer and the loss scale."""
 
     def __init__(self, sync: Sync, objective: nn.Module, config: Config, group: Group) -> None:
-        check_precision(config.training.precision, group.device)
         self.sync, self._objective = sync, objective
         self._config, self._group = config, group
         self.update_s = 0.0

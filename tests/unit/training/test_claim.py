@@ -29,7 +29,10 @@ def test_a_run_belongs_to_its_config(digits, digits_config, tmp_path):
 def test_when_to_stop_look_and_save_may_change(digits, digits_config, tmp_path):
     run = RunDir(tmp_path / "run")
     claim_run(run, digits_config)
-    longer = changed(digits, "training.steps=99", "evaluation.beam=3", "checkpoints.keep_last=9")
+    longer = changed(
+        *(digits, "training.steps=99", "evaluation.beam=3", "checkpoints.keep_last=9"),
+        *("training.sharding=full", "training.compare_every_steps=7"),
+    )
     claim_run(run, longer)
     assert load_config(run.config) == longer
 

@@ -1,3 +1,5 @@
+import pytest
+
 from dragoman.config import load_config
 from dragoman.recipes import shipped_recipe
 from dragoman.training.forecast import figures
@@ -16,3 +18,13 @@ def test_fewer_workers_accumulate_more():
     config = load_config(shipped_recipe("wmt16-en-de"))
     assert dict(figures(config, workers=1))["accumulation"].startswith("4 micro-batch(es)")
     assert dict(figures(config, workers=3))["accumulation"].startswith("2 micro-batch(es)")
+
+
+@pytest.mark.parametrize(
+    ("workers", "megabytes"),
+    # 974 MB of weights, gradients and Adam; 244 of them gradients that wait for more to be added.
+    [(1, "974,"), (2, "731,"), (4, "244,")],
+)
+def test_sharding_divides_what_a_worker_holds(workers, megabytes):
+    config = load_config(shipped_recipe("wmt16-en-de"), ["training.sharding=full"])
+    assert f"Adam {megabytes}" in dict(figures(config, workers))["memory per worker"]

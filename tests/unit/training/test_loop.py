@@ -132,7 +132,8 @@ def test_the_newest_and_the_best_checkpoints_are_kept(run_with):
 def test_parts_of_a_step_add_up_to_it(run_with):
     _, run = run_with()
     for event in events(run, StepDone):
-        assert sum(event.parts_s.values()) == pytest.approx(event.step_s, rel=1e-6)
+        # Each is written to the microsecond.
+        assert sum(event.parts_s.values()) == pytest.approx(event.step_s, abs=1e-5)
         assert min(event.parts_s.values()) >= 0
 
 
