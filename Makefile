@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test format lint types pytest bench-prepare clean help
+.PHONY: demo test format lint types pytest bench-prepare bench-telemetry bench-network clean help
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/.installed ## from nothing to a trained translator, with a report
 	$(BIN)/python -m dragoman demo
@@ -45,6 +45,15 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 
 bench-prepare: $(VENV)/.installed ## preparation beside the raw SentencePiece encoder
 	$(BIN)/python benchmarks/prepare.py
+
+bench-checkpoint: $(VENV)/.installed ## what saving costs the training beside it
+	$(BIN)/python benchmarks/checkpoint.py
+
+bench-telemetry: $(VENV)/.installed ## what telemetry costs a step, and how long a run takes to open
+	$(BIN)/python benchmarks/telemetry.py
+
+bench-network: $(VENV)/.installed ## one run over slower and slower links, in a lab; needs root
+	$(BIN)/python benchmarks/network.py
 
 clean: ## remove the virtual environment and the caches, keep runs and data
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -30,6 +30,9 @@ from dragoman.errors import ConfigError
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
+# More than these are not a sentence any more.
+MANY_KEYS = 12
+
 # Shapes only: what regularizes a model depends on the data, so dropout is a key of its own.
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "transformer-tiny": {"layers": 4, "width": 128, "heads": 4, "filter": 256},
@@ -311,6 +314,11 @@ class TrainingSettings(Section):
     compare_every_steps: NonNegativeInt = 500
     """Workers compare their weights after every so many updates, and at the start; 0: never.
     Sharded ones have no weights in common to compare."""
+    max_skipped: NonNegativeInt = 10
+    """Updates in a row that may be skipped because loss or gradients are not finite; one more, or a
+    loss that has exploded, and the run goes back to an earlier checkpoint with half the rate."""
+    max_rollbacks: NonNegativeInt = 3
+    """How often a run goes back like this; the next time it stops and says why."""
 
     @model_validator(mode="after")
     def ends_some_time(self) -> Self:
@@ -346,12 +354,26 @@ class DecodingSettings(Section):
 
 
 class CheckpointSettings(Section):
-    every_steps: PositiveInt = 2000
-    """Save after every so many updates; every evaluation saves too."""
+    every_steps: PositiveInt | None = None
+    """Save after every so many updates, and after every evaluation; unset: as often as the measured
+    cost of a save makes worth while, within lost_minutes."""
+    lost_minutes: PositiveFloat = 10.0
+    """Without every_steps: how much work a failure may cost."""
+    hours_between_failures: PositiveFloat = 24.0
+    """Without every_steps: how long the machines together work on average until something fails;
+    spot machines fail more often."""
     keep_last: PositiveInt = 3
     """How many of the newest to keep."""
     keep_best: NonNegativeInt = 1
     """How many of the best to keep beside them."""
+    every_host: bool = True
+    """Every host keeps its own copy, unless it shares the folder with another that does; false:
+    only the first, whose loss then loses the run."""
+    memory_folder: str = ""
+    """A folder in memory, as /dev/shm, for snapshots between those on disk: a killed process loses
+    few steps; a lost machine loses what is in memory. Takes three times the state. Empty: none."""
+    memory_every_steps: PositiveInt = 50
+    """With memory_folder: save there after every so many updates."""
 
 
 class TelemetrySettings(Section):
@@ -359,6 +381,24 @@ class TelemetrySettings(Section):
     """Write the figures for TensorBoard too, where it is installed."""
     log_every_s: PositiveFloat = 5.0
     """Seconds between two lines of progress when the output is not a terminal."""
+    sensors_every_s: NonNegativeFloat = 1.0
+    """Seconds between two readings of each host's sensors; 0: none."""
+    prometheus_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """Serve the newest figures to Prometheus on this port of 127.0.0.1, on each host; 0: not."""
+    mlflow: str = ""
+    """Send the figures to MLflow: address of its server, or a folder as file:mlruns; empty: not."""
+    wandb: Literal["off", "offline", "online"] = "off"
+    """Weights & Biases: offline writes files to the run for `wandb sync`, online sends at once."""
+
+
+class PreemptionSettings(Section):
+    cloud: Literal["none", "aws", "google"] = "none"
+    """Whose metadata service is asked, on every host, whether the host is about to be taken away;
+    if so, the run saves and stops. none: nobody is asked, and SIGTERM is the only notice."""
+    metadata_address: Annotated[str, Field(pattern=r"^(http://[^/\s]+)?$")] = ""
+    """Where that service is, as http://127.0.0.1:8080; empty: where the cloud has it."""
+    poll_every_s: PositiveFloat = 5.0
+    """Seconds between two questions. AWS gives two minutes' notice, Google half a minute."""
 
 
 class Config(Section):
@@ -375,6 +415,7 @@ class Config(Section):
     decoding: DecodingSettings = DecodingSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    preemption: PreemptionSettings = PreemptionSettings()
 
     @model_validator(mode="after")
     def schedule_knows_its_end(self) -> Self:
@@ -499,4 +540,6 @@ def _nearest(key: str, keys: Sequence[str]) -> str:
         by_last = {name.rpartition(".")[2]: name for name in candidates}
         if close := difflib.get_close_matches(last, by_last, n=1, cutoff=0.7):
             return f"; did you mean {by_last[close[0]]}?"
+    if len(siblings) > MANY_KEYS:
+        return "; `dragoman config --keys` lists the known ones"
     return f"; known are {', '.join(siblings)}" if siblings else ""

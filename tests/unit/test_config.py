@@ -37,8 +37,11 @@ def test_a_key_in_the_wrong_section_is_sent_to_the_right_one(text):
     assert "did you mean training.tokens_per_update?" in message
 
 
-def test_a_key_like_no_other_points_to_the_list_of_keys(text):
-    assert "dragoman config --keys" in refused(text.replace("[tokenizer]", "[tokenizer]\nzzz = 3"))
+def test_a_key_like_no_other_is_told_the_known_ones(text):
+    assert "known are tokenizer.kind, tokenizer.vocabulary," in refused(
+        text.replace("[tokenizer]", "[tokenizer]\nzzz = 3")
+    )
+    assert "dragoman config --keys" in refused(text.replace("[training]", "[training]\nzzz = 3"))
 
 
 @pytest.mark.parametrize(

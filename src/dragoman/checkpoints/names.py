@@ -20,6 +20,14 @@ CONTENTS = {
     MANIFEST: "size and SHA-256 of each of these files",
 }
 
+LATEST, BEST = "latest", "best"
+
+# Folders in between. Only what was REPLACED may still be needed: while the folder of its step is
+# not there, it is the checkpoint of that step.
+UNFINISHED = ".unfinished-"
+REPLACED = ".replaced-"
+REMOVED = ".removed-"
+
 _FOLDER = re.compile(r"step-(\d{8,})")
 
 
@@ -40,3 +48,7 @@ def point_to(root: Path, link: str, folder: str) -> None:
         beside.unlink(missing_ok=True)
         beside.symlink_to(folder)
         beside.replace(root / link)
+
+
+def is_unfinished_link(name: str) -> bool:
+    return name.startswith((f".{LATEST}-", f".{BEST}-"))

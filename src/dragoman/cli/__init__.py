@@ -15,6 +15,7 @@ from dragoman.cli.report import report
 from dragoman.cli.setup import setup
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
+from dragoman.cli.verify_resume import verify_resume
 from dragoman.errors import DragomanError, SaidElsewhere
 
 app = typer.Typer(
@@ -25,13 +26,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, config, prepare, setup, train, report, evaluate, translate, inspect):
+for command in (
+    *(demo, config, prepare, setup, train, verify_resume),
+    *(report, evaluate, translate, inspect),
+):
     app.command()(command)
 app.add_typer(lab, name="lab")
 
 
 def main() -> None:
-    """Exit codes: 0 done, 1 failed, 2 wrong usage, 75 preempted: run the same command again."""
+    """Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but unhealthy, 75 preempted: go on."""
     try:
         app()
     except DragomanError as error:

@@ -138,7 +138,7 @@ class Agent(LocalElasticAgent):
 
 def main() -> int:
     # A worker explains its own failure; the agent's tables about it would bury that sentence.
-    logging.getLogger("torch").setLevel(logging.CRITICAL)
+    logging.disable(logging.CRITICAL)
     commands = Commands()
     job = Job.from_line(commands.first_line())
     relay = Relay() if job.relays else None

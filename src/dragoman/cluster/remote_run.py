@@ -2,6 +2,7 @@
 
 import secrets
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -21,9 +22,10 @@ from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.telemetry.tail import Piece, add_piece, record_sizes
 from dragoman.version import code_hash
 
-FRUITLESS_STARTS = 3
+FRUITLESS_STARTS = 5
 """So many in a row without a step are enough."""
 LOOK_FOR_HOSTS_S = 10.0
+WAIT_FOR_HOSTS_S = 5.0
 
 
 def train_on_hosts(config: Config, run: RunDir, cluster: Cluster, workers: int | None) -> int:
@@ -57,11 +59,9 @@ def until_the_end(
     given: Orders,
 ) -> tuple[Ready, Outcome]:
     """Start; with min_hosts also again, without hosts that are lost and with those that return."""
-    candidates = cluster
+    ready = muster(config, cluster, workers)
     fruitless = 0
     while True:
-        ready = preflight(candidates, prepared_there(config), config.training.device, workers)
-        bring_data(ready, config, prepared_there(config))
         step = _step(run)
         with Lookout(cluster, ready.cluster, config) as lookout:
             outcome = start_once(ready, config, run, token, given, lookout)
@@ -72,11 +72,34 @@ def until_the_end(
         fruitless = 0 if _step(run) > step else fruitless + 1
         if fruitless >= FRUITLESS_STARTS:
             return ready, outcome
-        candidates = _next_candidates(cluster, ready.cluster, outcome, lookout)
         if outcome.error:
             warn(str(outcome.error))
-        names = ", ".join(host.name for host in candidates.hosts)
+        candidates = _next_candidates(cluster, ready.cluster, outcome, lookout)
+        again = _muster_again(config, candidates, workers, given)
+        if again is None:
+            return ready, outcome
+        ready = again
+        names = ", ".join(host.name for host in ready.cluster.hosts)
         say(f"starting again with {names}: the global batch stays the same")
+
+
+def muster(config: Config, candidates: Cluster, workers: int | None) -> Ready:
+    ready = preflight(candidates, prepared_there(config), config.training.device, workers)
+    bring_data(ready, config, prepared_there(config))
+    return ready
+
+
+def _muster_again(
+    config: Config, candidates: Cluster, workers: int | None, given: Orders
+) -> Ready | None:
+    """Wait until enough hosts can be reached; None: somebody has asked to stop meanwhile."""
+    while not given.asked:
+        try:
+            return muster(config, candidates, workers)
+        except DragomanError as error:
+            warn(f"{error}\n         waiting for at least {candidates.min_hosts} host(s)")
+            time.sleep(WAIT_FOR_HOSTS_S)
+    return None
 
 
 def _next_candidates(

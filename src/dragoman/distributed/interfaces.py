@@ -28,6 +28,12 @@ def bind_to_interface_towards(address: str, port: int) -> None:
             os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={name}")
 
 
+def interface_between_ranks() -> str | None:
+    """What was chosen, by us or by the user; None: nobody has said."""
+    chosen = os.environ.get("GLOO_SOCKET_IFNAME") or os.environ.get("NCCL_SOCKET_IFNAME", "")
+    return chosen.lstrip("=^").split(",")[0] or None
+
+
 def _own_address_towards(address: str, port: int) -> str | None:
     """What the kernel would send from; connecting a datagram socket sends nothing."""
     try:

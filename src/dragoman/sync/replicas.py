@@ -5,6 +5,8 @@ All ranks send the same buckets in the same order, so a rank that cannot make it
 send something, or the others would wait for ever.
 """
 
+import time
+
 import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import GradBucket  # torch.distributed has it, unknown to mypy
@@ -22,6 +24,9 @@ class Replicas:
         """Collective: every rank must call; weights are taken from rank 0."""
         self._objective, self._group = objective.to(group.device), group
         self._sent: list[Future[Tensor]] = []  # of the current step, in the order of the buckets
+        self.last_ready_at: float | None = None
+        """When backward had made the last gradients of the current step: what it takes from then
+        on is not hidden behind computing."""
         self._rehearses = False
         self._parallel = self._tied_together(init_sync=True)
 
@@ -29,6 +34,7 @@ class Replicas:
         """Forget the gradients of the step before; replicas need not make equally many passes."""
         self._objective.zero_grad()
         self._sent.clear()
+        self.last_ready_at = None
 
     def forward(self, batch: Batch, is_last: bool) -> LossSums:
         """Its backward adds to the gradients, and of a rank's last micro-batch also sends them."""
@@ -95,6 +101,7 @@ class Replicas:
             at_once: Future[Tensor] = Future()
             at_once.set_result(bucket.buffer())
             return at_once
+        self.last_ready_at = time.perf_counter()
         work = dist.all_reduce(bucket.buffer(), async_op=True)
         assert work
         travelling: Future[Tensor] = work.get_future().then(lambda done: done.value()[0])

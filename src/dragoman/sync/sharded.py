@@ -29,6 +29,8 @@ class Sharded:
             sharded.set_gradient_divide_factor(1.0)
             sharded.set_force_sum_reduction_for_comms(True)
         self._root = sharded
+        self.last_ready_at: float | None = None
+        """Not known: gradients and weights travel all through forward and backward."""
 
     def begin_step(self, missing_passes: int) -> None:
         """Forget the gradients of the step before; make the passes that only others have work for.

@@ -1,11 +1,13 @@
 """The event schema: everything that training records, one frozen class a kind.
 
 An event is one line of JSON: its kind, wall and monotonic time, and the fields below. Readers skip
-kinds and fields that they do not know, so that old reports read new runs.
+kinds and fields that they do not know, so that old reports read new runs; whatever is added has a
+default, so that new reports read old runs. Times are written to the microsecond, all else as it is.
 """
 
 import dataclasses
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -37,7 +39,10 @@ class StepDone:
     """False: the gradients were not finite and the weights were left as they were."""
     step_s: float
     parts_s: dict[str, float] = field(default_factory=dict)
-    """Where the time went: data, forward, backward (communication included), optimizer, rest."""
+    """Where the time went: part -> seconds, in the order in which the parts happened."""
+    traffic_bytes: dict[str, float] = field(default_factory=dict)
+    """Of the interface between ranks: sent and received as the kernel counted them, sent as the
+    algorithm predicts it. Told by one rank of each host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +84,86 @@ class AttemptEnded:
     reason: str
 
 
-Event: TypeAlias = AttemptStarted | StepDone | Evaluated | CheckpointSaved | Trouble | AttemptEnded
+@dataclass(frozen=True, slots=True)
+class SensorsFound:
+    """What can be read on a host; told at the start and whenever it changes."""
 
-_KINDS: dict[str, type[Any]] = {
+    host: str
+    present: list[str]
+    absent: dict[str, str]
+    """Sensor, or one value of a sensor -> why there is none."""
+    about: dict[str, str] = field(default_factory=dict)
+    """Device -> what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SensorReading:
+    """Of the host of the rank that writes it, about once a second."""
+
+    values: dict[str, float]
+    """<group>/<value> or <group>/<device>/<value>. What ends in _total only ever counts up."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """How this host's clocks stand to rank 0's; positive: they are ahead."""
+
+    host: str
+    offset_s: float
+    """Of the wall clock."""
+    monotonic_offset_s: float
+    error_s: float
+    """Of either: the truth is no further away than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventsDropped:
+    """What is missing in this file, because the disk was too slow or refused to write."""
+
+    count: int
+    """Since this was last told."""
+    total: int
+    """Since the file was begun."""
+
+
+Event: TypeAlias = (
+    AttemptStarted
+    | StepDone
+    | Evaluated
+    | CheckpointSaved
+    | Trouble
+    | AttemptEnded
+    | SensorsFound
+    | SensorReading
+    | ClockOffset
+    | EventsDropped
+)
+
+KINDS: dict[str, type[Any]] = {
     "attempt-started": AttemptStarted,
     "step": StepDone,
     "evaluation": Evaluated,
     "checkpoint": CheckpointSaved,
     "trouble": Trouble,
     "attempt-ended": AttemptEnded,
+    "sensors-found": SensorsFound,
+    "sensors": SensorReading,
+    "clock": ClockOffset,
+    "dropped": EventsDropped,
 }
-_FIELDS = {kind: [field.name for field in dataclasses.fields(kind)] for kind in _KINDS.values()}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
+_NAMES = {kind: name for name, kind in KINDS.items()}
+_FIELDS = {kind: [field.name for field in dataclasses.fields(kind)] for kind in KINDS.values()}
+# Losses and norms are compared bit for bit between runs; of a duration nobody can tell a
+# microsecond, and full doubles would be a quarter of the file.
+_IS_TIME = {
+    kind: [name.endswith(("_s", "_at", "seconds")) or name == "epoch" for name in names]
+    for kind, names in _FIELDS.items()
+}
+_TIME_DIGITS = 6
+# Upper case, so that `parsing` can tell numbers from names by their letters: a run has millions of
+# steps. Their line holds no texts that this could change.
+_EXPONENT = re.compile(r"(?<=\d)e-(?=\d)")
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Stamped(NamedTuple):
@@ -102,18 +175,32 @@ class Stamped(NamedTuple):
 
 
 def to_line(stamped: Stamped) -> str:
-    head = {"kind": _NAMES[type(stamped.event)]}
-    times = {"wall_at": stamped.wall_at, "monotonic_at": stamped.monotonic_at}
-    fields = {name: getattr(stamped.event, name) for name in _FIELDS[type(stamped.event)]}
-    return json.dumps(head | times | fields, ensure_ascii=False) + "\n"
+    event = stamped.event
+    kind = type(event)
+    content: dict[str, Any] = {
+        "kind": _NAMES[kind],
+        "wall_at": round(stamped.wall_at, _TIME_DIGITS),
+        "monotonic_at": round(stamped.monotonic_at, _TIME_DIGITS),
+    }
+    for name, is_time in zip(_FIELDS[kind], _IS_TIME[kind], strict=True):
+        value = getattr(event, name)
+        content[name] = _to_microseconds(value) if is_time else value
+    line = _encode(content) + "\n"
+    return _EXPONENT.sub("E-", line) if kind is StepDone else line
 
 
 def from_line(line: str) -> Stamped | None:
     """None: a kind that this version does not know, or a line that was torn by a crash."""
     try:
         content = json.loads(line)
-        kind = _KINDS[content["kind"]]
+        kind = KINDS[content["kind"]]
         known = {name: content[name] for name in _FIELDS[kind] if name in content}
         return Stamped(content["wall_at"], content["monotonic_at"], kind(**known))
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _to_microseconds(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {part: round(seconds, _TIME_DIGITS) for part, seconds in value.items()}
+    return value if value is None else round(value, _TIME_DIGITS)

@@ -1,14 +1,18 @@
-"""Reads the events of a run back, of any number of ranks and attempts, whole or torn."""
+"""Reads the events of a run back, of any number of ranks and attempts, whole or torn.
+
+One by one, as what they were; `tables` reads a long run as a whole.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import Stamped, from_line
+from dragoman.telemetry.events import KINDS, Stamped, from_line
 
 _NAME = re.compile(r"attempt-(\d+)-rank-(\d+)\.jsonl")
+_HEADS = ('{{"kind":"{}"', '{{"kind": "{}"')
 
 
 class Recorded(NamedTuple):
@@ -17,27 +21,36 @@ class Recorded(NamedTuple):
     stamped: Stamped
 
 
-def read_events(run: RunDir, rank: int | None = None) -> list[Recorded]:
-    """All events in order of attempt, rank and time; of one rank when it is named."""
-    recorded: list[Recorded] = []
-    for path in sorted(run.events.glob("*.jsonl")):
-        if not (name := _NAME.fullmatch(path.name)):
-            continue
-        attempt, writer = int(name[1]), int(name[2])
-        if rank is None or rank == writer:
-            recorded.extend(Recorded(attempt, writer, stamped) for stamped in _stamped(path))
-    return recorded
+def event_files(run: RunDir) -> list[tuple[int, int, Path]]:
+    """(attempt, rank, file), in this order."""
+    named = ((_NAME.fullmatch(path.name), path) for path in run.events.glob("*.jsonl"))
+    return sorted((int(name[1]), int(name[2]), path) for name, path in named if name)
+
+
+def read_events(
+    run: RunDir, rank: int | None = None, kinds: Collection[type[Any]] | None = None
+) -> list[Recorded]:
+    """All events in order of attempt, rank and time; of one rank and of some kinds when named.
+
+    Lines of other kinds cost next to nothing.
+    """
+    return [
+        Recorded(attempt, writer, stamped)
+        for attempt, writer, path in event_files(run)
+        if rank is None or rank == writer
+        for stamped in _stamped(path, kinds)
+    ]
 
 
 def attempts_so_far(run: RunDir) -> int:
-    numbers = [
-        int(m[1]) for path in run.events.glob("*.jsonl") if (m := _NAME.fullmatch(path.name))
-    ]
-    return max(numbers, default=0)
+    return max((attempt for attempt, _, _ in event_files(run)), default=0)
 
 
-def _stamped(path: Path) -> Iterator[Stamped]:
+def _stamped(path: Path, kinds: Collection[type[Any]] | None) -> Iterator[Stamped]:
+    names = [name for name, kind in KINDS.items() if kinds is None or kind in kinds]
+    # The second form is that of older runs.
+    heads = tuple(form.format(name) for name in names for form in _HEADS)
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
-            if stamped := from_line(line):
+            if line.startswith(heads) and (stamped := from_line(line)):
                 yield stamped

@@ -1,71 +1,78 @@
-"""The same events as TensorBoard shows them: scalars in groups, translations as text."""
+"""The same events as TensorBoard shows them: figures in groups, translations as text."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from dragoman.console import warn
-from dragoman.telemetry.events import CheckpointSaved, Evaluated, Stamped, StepDone
+from dragoman.telemetry.events import Evaluated, SensorReading, Stamped, StepDone
+from dragoman.telemetry.figures import Figures
+
+SAMPLES = "samples/translations"
+STEPS_EVERY_S = 0.5
+"""Of faster steps some are left out: writing one takes 0.3 ms (2026-11, this package's own code),
+and TensorBoard shows a thousand points of a curve at most."""
 
 
-def tensorboard_mirror(folder: Path) -> Callable[[Stamped], None] | None:
-    """A function that writes each event it is given; None, with a warning, without TensorBoard."""
+def tensorboard_mirror(
+    folder: Path, host: str = "", of_rank_only: bool = False
+) -> "TensorBoardFiles | None":
+    """What writes each event it is given; None, with a warning, where that cannot be done."""
     try:
-        from tensorboard.compat.proto.event_pb2 import Event  # noqa: PLC0415
-        from tensorboard.compat.proto.summary_pb2 import Summary  # noqa: PLC0415
-        from tensorboard.plugins.text.metadata import create_summary_metadata  # noqa: PLC0415
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter  # noqa: PLC0415
-        from tensorboard.util.tensor_util import make_tensor_proto  # noqa: PLC0415
+        return TensorBoardFiles(folder, Figures(host, of_rank_only))
     except ImportError:
         warn(
             "no TensorBoard files are written; install them with: pip install dragoman[tensorboard]"
         )
-        return None
+    except OSError as error:
+        warn(f"{folder}: no TensorBoard files can be written ({error.strerror})")
+    return None
 
-    writer = EventFileWriter(str(folder))
 
-    def mirror(stamped: Stamped) -> None:
-        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in _scalars(stamped)]
+class TensorBoardFiles:
+    def __init__(self, folder: Path, figures: Figures) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event  # noqa: PLC0415
+        from tensorboard.compat.proto.summary_pb2 import Summary  # noqa: PLC0415
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter  # noqa: PLC0415
+
+        self._new_event, self._new_summary = Event, Summary
+        self._figures = figures
+        self._next_step_at = 0.0
+        self._writer = EventFileWriter(str(folder))
+
+    def __call__(self, stamped: Stamped) -> None:
+        if isinstance(stamped.event, StepDone):
+            if stamped.monotonic_at < self._next_step_at:
+                return
+            self._next_step_at = stamped.monotonic_at + STEPS_EVERY_S
+        values = [
+            self._new_summary.Value(tag=name, simple_value=value)
+            for name, value in self._figures.of(stamped)
+        ]
         if isinstance(stamped.event, Evaluated) and stamped.event.samples:
-            values.append(
-                Summary.Value(
-                    tag="samples/translations",
-                    metadata=create_summary_metadata("samples/translations", ""),
-                    tensor=make_tensor_proto([_table(stamped.event.samples).encode()]),
+            values.append(self._text(stamped.event.samples))
+        if values:
+            self._writer.add_event(
+                self._new_event(
+                    wall_time=stamped.wall_at,
+                    step=self._figures.step,
+                    summary=self._new_summary(value=values),
                 )
             )
-        if values:
-            step = getattr(stamped.event, "step", 0)
-            writer.add_event(
-                Event(wall_time=stamped.wall_at, step=step, summary=Summary(value=values))
-            )
-        if not isinstance(stamped.event, StepDone):
-            writer.flush()
+        if not isinstance(stamped.event, StepDone | SensorReading):
+            self._writer.flush()
 
-    return mirror
+    def close(self) -> None:
+        self._writer.close()
 
+    def _text(self, samples: list[dict[str, str]]) -> Any:
+        from tensorboard.plugins.text.metadata import create_summary_metadata  # noqa: PLC0415
+        from tensorboard.util.tensor_util import make_tensor_proto  # noqa: PLC0415
 
-def _scalars(stamped: Stamped) -> Iterator[tuple[str, float]]:
-    match stamped.event:
-        case StepDone() as step:
-            yield "loss/train (smoothed, with dropout)", step.loss
-            yield "optimizer/learning rate", step.learning_rate
-            yield "optimizer/gradient norm", step.gradient_norm
-            yield "speed/target tokens per second", step.tokens / step.step_s
-            yield "speed/step seconds", step.step_s
-            yield "progress/epoch", step.epoch
-            for part, seconds in step.parts_s.items():
-                yield f"step parts/{part} seconds", seconds
-        case Evaluated() as evaluated:
-            yield "loss/validation", evaluated.validation_loss
-            if evaluated.train_sample_loss is not None:
-                yield "loss/train sample (evaluation mode)", evaluated.train_sample_loss
-            if evaluated.bleu is not None:
-                yield "quality/BLEU", evaluated.bleu
-            if evaluated.chrf is not None:
-                yield "quality/chrF", evaluated.chrf
-        case CheckpointSaved() as saved:
-            yield "checkpoint/seconds", saved.seconds
-            yield "checkpoint/megabytes", saved.bytes / 1e6
+        return self._new_summary.Value(
+            tag=SAMPLES,
+            metadata=create_summary_metadata(SAMPLES, ""),
+            tensor=make_tensor_proto([_table(samples).encode()]),
+        )
 
 
 def _table(samples: list[dict[str, str]]) -> str:

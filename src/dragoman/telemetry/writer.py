@@ -1,64 +1,157 @@
 """Writes events from a thread of its own, so that no disk ever holds up a step.
 
-When the disk is slower than the run, or fails, events are dropped and counted, never waited for.
+When the disk is slower than the run, or refuses, events are dropped and counted, never waited for,
+and the count is written as soon as something can be written again. A line is written whole or is
+the last of the file: a kill at any moment leaves a file that can be read.
 """
 
-import queue
+import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
-from dragoman.errors import StorageError
-from dragoman.telemetry.events import Event, Stamped, to_line
+from dragoman.telemetry.events import (
+    Event,
+    EventsDropped,
+    SensorReading,
+    Stamped,
+    StepDone,
+    Trouble,
+    to_line,
+)
 
 Mirror = Callable[[Stamped], None]
 
 CAPACITY = 10_000
 CLOSE_TIMEOUT_S = 10.0
+LINGER_S = 0.25
+"""How long steps and readings may wait for company: waking a thread costs more than writing."""
+AT_ONCE = 1000
+"""No more events than this are in work at a time; so many need not wait for company."""
+TELL_DROPS_EVERY_S = 1.0
 
 
 class EventWriter:
-    """`emit` returns at once. Mirrors receive the same events on the writer's thread."""
+    """`emit` returns at once. Mirrors receive the same events on the writer's thread.
+
+    A mirror that fails is told of once, as a trouble in the file, until it works again. A mirror
+    that may have to wait, for a network say, belongs on a thread of its own.
+    """
 
     def __init__(self, path: Path, mirrors: Sequence[Mirror] = ()) -> None:
-        self.dropped = 0
         self._mirrors = mirrors
+        self._failing: set[int] = set()
         self._path = path
-        self._file: TextIO | None = None
-        self._queue: queue.Queue[Stamped | None] = queue.Queue(CAPACITY)
-        self._thread = threading.Thread(target=self._write_all, name="events", daemon=True)
+        self._file: IO[bytes] | None = None
+        self._waiting: deque[Stamped] = deque()
+        self._wake = threading.Event()
+        self._closing = False
+        self._drop_lock = threading.Lock()
+        self._dropped = self._told = 0
+        self._tell_at = 0.0
+        self._step = 0
+        self._thread = threading.Thread(target=self._work, name="events", daemon=True)
         self._thread.start()
 
+    @property
+    def dropped(self) -> int:
+        """How many events the file does not hold."""
+        return self._dropped
+
     def emit(self, event: Event) -> None:
-        try:
-            self._queue.put_nowait(Stamped(time.time(), time.monotonic(), event))
-        except queue.Full:
-            self.dropped += 1
+        if len(self._waiting) >= CAPACITY:
+            self._drop(1)
+            return
+        self._waiting.append(Stamped(time.time(), time.monotonic(), event))
+        if not isinstance(event, StepDone | SensorReading) or len(self._waiting) == AT_ONCE:
+            self._wake.set()
 
     def close(self) -> None:
         """Write what is waiting, for a bounded time."""
-        try:
-            self._queue.put(None, timeout=CLOSE_TIMEOUT_S)
-        except queue.Full:
-            return
+        self._closing = True
+        self._wake.set()
         self._thread.join(CLOSE_TIMEOUT_S)
 
-    def _write_all(self) -> None:
-        while (stamped := self._queue.get()) is not None:
-            for receive in (self._write, *self._mirrors):
-                try:
-                    receive(stamped)
-                except (OSError, StorageError):
-                    self.dropped += 1
+    def _work(self) -> None:
+        while True:
+            closing = self._closing  # before the last look, so that nothing is left behind
+            events = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
+            self._write(events)
+            for stamped in events:
+                self._step = getattr(stamped.event, "step", self._step)
+                self._show(stamped)
+            self._tell_drops(at_once=closing)
+            if not self._waiting:
+                if closing:
+                    break
+                self._wake.wait(LINGER_S)
+                self._wake.clear()
         if self._file:
             self._file.close()
 
-    def _write(self, stamped: Stamped) -> None:
-        if self._file is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("a", encoding="utf-8")
-        self._file.write(to_line(stamped))
-        if self._queue.empty():
-            self._file.flush()
+    def _write(self, events: Sequence[Stamped]) -> None:
+        """Whole lines, in one go. What does not come to stand in the file is counted as dropped."""
+        lines = []
+        for stamped in events:
+            try:
+                lines.append(to_line(stamped).encode())
+            except (TypeError, ValueError):  # holds something that JSON cannot say
+                self._drop(1)
+        if not lines:
+            return
+        data = b"".join(lines)
+        written = 0
+        try:
+            if self._file is None:
+                self._file = _open_at_a_new_line(self._path)
+            while written < len(data):
+                written += self._file.write(data[written:])
+        except OSError:
+            self._drop(len(lines) - data[:written].count(b"\n"))
+            if self._file:
+                with contextlib.suppress(OSError):
+                    self._file.close()
+            self._file = None  # opened anew, it also gets over a torn line
+
+    def _show(self, stamped: Stamped) -> None:
+        for number, mirror in enumerate(self._mirrors):
+            try:
+                mirror(stamped)
+            except Exception as error:
+                if number not in self._failing:
+                    self._failing.add(number)
+                    name = getattr(mirror, "__name__", type(mirror).__name__)
+                    what = f"{name} cannot follow the events: {type(error).__name__}: {error}"
+                    self._write([Stamped(time.time(), time.monotonic(), Trouble(self._step, what))])
+            else:
+                self._failing.discard(number)
+
+    def _tell_drops(self, at_once: bool) -> None:
+        dropped = self._dropped
+        if dropped == self._told or not (at_once or time.monotonic() >= self._tell_at):
+            return
+        event = EventsDropped(dropped - self._told, dropped)
+        self._tell_at = time.monotonic() + TELL_DROPS_EVERY_S
+        self._write([Stamped(time.time(), time.monotonic(), event)])
+        if self._file is not None:
+            self._told = dropped
+        else:
+            self._drop(-1)  # the count itself is not one of the events that are missing
+
+    def _drop(self, count: int) -> None:
+        with self._drop_lock:
+            self._dropped += count
+
+
+def _open_at_a_new_line(path: Path) -> IO[bytes]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Without a buffer: what was written has left the process, and a kill cannot take it back.
+    file = path.open("a+b", buffering=0)
+    if end := file.seek(0, 2):
+        file.seek(end - 1)
+        if file.read(1) != b"\n":
+            file.write(b"\n")
+    return file

@@ -21,6 +21,8 @@ FREE_KEYS = (
     "training.device",
     "training.sharding",
     "training.compare_every_steps",
+    "training.max_skipped",
+    "training.max_rollbacks",
     "data.folder",
     "data.cache",
     "data.mirror",
@@ -30,10 +32,19 @@ FREE_KEYS = (
     "decoding",
     "checkpoints",
     "telemetry",
+    "preemption",
 )
-# What may differ between the ranks of one attempt: where a host has its files. Everything else
-# decides when ranks meet, and a rank that comes at another time would wait for ever.
-HOST_KEYS = ("training.device", "data.folder", "data.cache", "data.mirror", "data.prepared")
+# What may differ between the ranks of one attempt: where a host has its files, and whose host it
+# is. Everything else decides when ranks meet, and a rank that comes at another time would wait for
+# ever.
+HOST_KEYS = (
+    "training.device",
+    "data.folder",
+    "data.cache",
+    "data.mirror",
+    "data.prepared",
+    "preemption",
+)
 
 
 def claim_run(run: RunDir, config: Config) -> None:

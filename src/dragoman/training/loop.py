@@ -2,21 +2,15 @@
 
 import dataclasses
 import time
+from contextlib import nullcontext
 from typing import Literal, NamedTuple
 
 from dragoman.batches.loader import Loader
-from dragoman.checkpoints.storage import (
-    Tensors,
-    all_checkpoints,
-    point_to,
-    prune,
-    save_checkpoint,
-)
 from dragoman.config import Config
-from dragoman.console import duration
+from dragoman.console import duration, say
 from dragoman.decoding.translator import translate
 from dragoman.distributed.group import join, reason_of
-from dragoman.errors import SaidElsewhere, StorageError
+from dragoman.errors import RunError, SaidElsewhere
 from dragoman.evaluation.metrics import score
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import (
@@ -26,12 +20,16 @@ from dragoman.telemetry.events import (
     StepDone,
     Trouble,
 )
+from dragoman.training.agreement import said_once, together
 from dragoman.training.comparison import compare
-from dragoman.training.interruption import Interruption, interruptions
+from dragoman.training.interruption import Interruption, common_reason, interruptions
+from dragoman.training.notices import notices
+from dragoman.training.numbers import judge
+from dragoman.training.rollback import roll_back
 from dragoman.training.shortage import smaller_pieces
 from dragoman.training.start import Training, start
 from dragoman.training.state import RunState
-from dragoman.training.tensors import optimizer_tensors, whole_objective, whole_tensors
+from dragoman.training.tensors import whole_objective
 
 
 class Ending(NamedTuple):
@@ -46,53 +44,92 @@ def train(config: Config, run: RunDir) -> Ending:
         interruptions() as interruption,
         join(config.training.device) as group,
         start(config, run, group) as training,
+        notices(config.preemption, interruption.request)
+        if group.local_rank == 0
+        else nullcontext(),
     ):
         return run_steps(training, interruption)
 
 
 def run_steps(training: Training, interruption: Interruption) -> Ending:
-    config, narrator = training.config, training.narrator
     state = training.state
     ending = planned_ending(training, state)
-    narrator.say(_first_words(training, ending))
+    training.narrator.say(_first_words(training, ending))
     try:
-        with Loader(
-            training.train_shards,
-            training.plan,
-            training.tokenizer,
-            training.group,
-            state.step + 1,
-        ) as loader:
-            equal_at = compare(training, state.step, None)
-            if ending is None and evaluation_is_due(config, state):
-                state = evaluate(training, state)
-                ending = planned_ending(training, state)
-            while ending is None:
-                state, done, interrupted = take_step(training, state, loader, interruption)
-                training.events.emit(done)
-                narrator.step(done)
-                if comparison_is_due(config, state):
-                    equal_at = compare(training, state.step, equal_at)
-
-                if interrupted:
-                    ending = Ending("preempted", "asked to stop by a signal", state.step)
-                else:
-                    ending = planned_ending(training, state)
-                looked = not interrupted and (ending or evaluation_is_due(config, state))
-                if looked:
-                    state = evaluate(training, state)
-                    ending = ending or planned_ending(training, state)
-                if looked or ending or state.step % config.checkpoints.every_steps == 0:
-                    save(training, state, must_succeed=ending is not None)
+        while ending is None:  # again after each rollback
+            with Loader(
+                training.train_shards,
+                training.plan,
+                training.tokenizer,
+                training.group,
+                state.step + 1,
+            ) as loader:
+                state, ending = run_on(training, state, loader, interruption)
     except BaseException as error:
         failure = reason_of(error, training.group.pulse)
         if not isinstance(failure, SaidElsewhere):  # the rank that says why records it too
             reason = f"{type(failure).__name__}: {failure}"
-            training.events.emit(AttemptEnded(state.step, "failed", reason))
+            training.events.emit(AttemptEnded(training.group.pulse.step, "failed", reason))
+        if failure is error:
+            raise
         raise failure from error
+    if ending.state == "finished":
+        training.saving.forget_memory()
     training.events.emit(AttemptEnded(ending.step, ending.state, ending.reason))
-    narrator.say(f"{ending.state} at step {ending.step:,}: {ending.reason}")
+    training.narrator.say(f"{ending.state} at step {ending.step:,}: {ending.reason}")
     return ending
+
+
+def run_on(
+    training: Training, state: RunState, loader: Loader, interruption: Interruption
+) -> tuple[RunState, Ending | None]:
+    """Steps until the run ends, or until it has gone back to an earlier one: then there is no end.
+
+    Collective: every rank must call.
+    """
+    config, group, saving = training.config, training.group, training.saving
+    ending = None
+    equal_at = compare(training, state.step, None)
+    if evaluation_is_due(config, state):
+        state = evaluate(training, state)
+        ending = planned_ending(training, state)
+    while ending is None:
+        state, done, interrupted, wants_save = take_step(training, state, loader, interruption)
+        training.events.emit(done)
+        training.narrator.step(done)
+        tell_of_saves(training, done.step_s)
+        numbers, verdict = judge(state.numbers, done.step, done.loss, done.updated, config.training)
+        state = dataclasses.replace(state, numbers=numbers)
+        if verdict.action == "skip":
+            tell_trouble(training, state, verdict.what)
+        elif verdict.action == "stop":
+            raise said_once(group, RunError(f"step {state.step:,}: {verdict.what}"))
+        elif verdict.action == "roll back" and not interrupted:
+            state = roll_back(training, state, verdict)
+            save(training, state, must_succeed=False)  # so that it is known after a crash, too
+            return state, None
+        if comparison_is_due(config, state):
+            equal_at = compare(training, state.step, equal_at)
+
+        if interrupted:
+            told = group.gather([group.host, interruption.reason])
+            ending = Ending("preempted", common_reason(told), state.step)
+        else:
+            ending = planned_ending(training, state)
+        looked = not interrupted and (ending or evaluation_is_due(config, state))
+        if looked:
+            state = evaluate(training, state)
+            ending = ending or planned_ending(training, state)
+        if looked or ending or wants_save or saving.is_due(state):
+            save(training, state, must_succeed=ending is not None)
+        elif saving.in_memory_is_due(state):
+            saving.begin_in_memory(state, training.updater, training.model)
+    return state, ending
+
+
+def tell_trouble(training: Training, state: RunState, what: str) -> None:
+    training.events.emit(Trouble(state.step, what))
+    training.narrator.say(f"step {state.step:,}: {what}")
 
 
 def evaluation_is_due(config: Config, state: RunState) -> bool:
@@ -107,13 +144,14 @@ def comparison_is_due(config: Config, state: RunState) -> bool:
 
 def take_step(
     training: Training, state: RunState, loader: Loader, interruption: Interruption
-) -> tuple[RunState, StepDone, bool]:
-    """One update, what to record of it, and whether any rank was asked to stop.
+) -> tuple[RunState, StepDone, bool, bool]:
+    """One update, what to record of it, whether any rank was asked to stop, and whether to save.
 
     Collective: every rank must call.
     """
     group, updater = training.group, training.updater
     group.pulse.enter("data", state.step + 1)
+    training.traffic.begin_step()
     begun = time.perf_counter()
     work = loader.next()
     waited_s = time.perf_counter() - begun
@@ -124,25 +162,32 @@ def take_step(
         # The update of the step before came after its message.
         seconds = time.perf_counter() - begun + updater.update_s
         # One small message, before the weights are touched, tells everyone the loss, rank 0's
-        # clock, whether anyone wants to stop, and whether anyone has run out of memory.
-        loss_sum, step_s, wishes, short = group.sums(
+        # clock, whether anyone wants to stop or has run out of memory, and whether to save.
+        loss_sum, step_s, wishes, short, save_wishes = group.sums(
             [
                 gradients.loss_sum,
                 seconds if group.leads else 0.0,
                 float(interruption.asked),
                 float(gradients.ran_out),
+                float(group.leads and training.saving.is_wanted(state)),
             ]
         )
         if not short:
             break
         pieces = smaller_pieces(training, work, pieces, gradients.ran_out)
-    rate = training.rate(work.step)
+    stalled_s = training.saving.wait_until_copied()  # the update changes what is being copied
+    rate = training.rate(work.step) * state.numbers.rate_factor
     update = updater.update(rate)
     state = state.after_step(work.tokens, step_s)
     if scaling := updater.scaler.state_dict():
         state = dataclasses.replace(state, loss_scaling=scaling)
     seconds = time.perf_counter() - begun
-    parts = {"data": waited_s, **gradients.parts_s, "optimizer": updater.update_s}
+    parts = {
+        "data": waited_s,
+        **gradients.parts_s,
+        "checkpoint": stalled_s,
+        "optimizer": updater.update_s,
+    }
     done = StepDone(
         step=work.step,
         epoch=training.plan.epoch_of(work.step),
@@ -153,12 +198,9 @@ def take_step(
         updated=update.updated,
         step_s=seconds,
         parts_s={**parts, "rest": max(0.0, seconds - sum(parts.values()))},
+        traffic_bytes=training.traffic.of_step(),
     )
-    if not update.updated:
-        what = "gradients were not finite; the update was skipped"
-        training.events.emit(Trouble(work.step, what))
-        training.narrator.say(f"step {work.step:,}: {what}")
-    return state, done, wishes > 0
+    return state, done, wishes > 0, save_wishes > 0
 
 
 def planned_ending(training: Training, state: RunState) -> Ending | None:
@@ -233,52 +275,29 @@ def evaluate(training: Training, state: RunState) -> RunState:
 
 
 def save(training: Training, state: RunState, must_succeed: bool) -> None:
-    """Save, link and prune on rank 0. A disk that fails stops nothing but the end of a run.
+    """Begin to save, and at the end of a run wait for it. A failing disk stops nothing before that.
 
-    Collective: every rank must call; the others wait.
+    Collective: every rank must call.
     """
-    group, model = training.group, training.model
-    group.pulse.enter("checkpoint")
-    weights = whole_tensors(model.state_dict(), kept=group.leads)
-    adam = whole_tensors(optimizer_tensors(training.updater.optimizer, model), kept=group.leads)
-    group.led(lambda: _save(training, state, weights, adam, must_succeed))
+    training.group.pulse.enter("checkpoint")
+    training.saving.begin(state, training.updater, training.model)
+    if must_succeed:
+        training.saving.finish()
+        together(training.group, lambda: tell_of_saves(training, 0.0, must_succeed=True))
 
 
-def _save(
-    training: Training, state: RunState, weights: Tensors, adam: Tensors, must_succeed: bool
-) -> None:
-    config, root = training.config, training.run.checkpoints
-    begun = time.perf_counter()
-    try:
-        checkpoint = save_checkpoint(
-            root,
-            state.step,
-            model=weights,
-            optimizer=adam,
-            state={
-                "run": state.to_json(),
-                "model": config.model.model_dump(mode="json"),
-                "vocabulary": training.tokenizer.size,
-                "source_language": config.data.source_language,
-                "target_language": config.data.target_language,
-            },
-            tokenizer_model=training.tokenizer.model,
-        )
-        point_to(root, "latest", checkpoint)
-        if state.best_step == state.step:
-            point_to(root, "best", checkpoint)
-    except StorageError as error:
-        if must_succeed:
-            raise
-        training.events.emit(Trouble(state.step, str(error)))
-        training.narrator.say(f"warning: {error}; training goes on and tries again later")
-        return
-    newest = [c.step for c in all_checkpoints(root)][-config.checkpoints.keep_last :]
-    best = [int(step) for step in state.scores] if config.checkpoints.keep_best else []
-    prune(root, keep={*newest, *best})
-    seconds = time.perf_counter() - begun
-    size = sum(checkpoint.sizes().values())
-    training.events.emit(CheckpointSaved(state.step, checkpoint.folder.name, size, seconds))
+def tell_of_saves(training: Training, step_s: float, must_succeed: bool = False) -> None:
+    """What has been saved beside the last steps; trouble is told once."""
+    for saved in training.saving.results(step_s):
+        if saved.error is None and saved.folder:
+            training.events.emit(
+                CheckpointSaved(saved.step, saved.folder.name, saved.bytes, saved.write_s)
+            )
+        elif saved.error and must_succeed and training.group.leads:
+            raise saved.error
+        elif saved.error and saved.is_news:
+            training.events.emit(Trouble(saved.step, str(saved.error)))
+            say(f"warning: {saved.error}; training goes on and tries again later")
 
 
 def _first_words(training: Training, ending: Ending | None) -> str:

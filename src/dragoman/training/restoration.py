@@ -1,18 +1,17 @@
 """Where a run goes on: the newest whole checkpoint of any host, brought to those that lack it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from dragoman.checkpoints.names import MANIFEST, folder_of
-from dragoman.checkpoints.storage import Checkpoint, newest_whole
+from dragoman.checkpoints.storage import Owner, find_equal, newest_whole
 from dragoman.console import say
 from dragoman.distributed.group import Group
 from dragoman.errors import RunError
-from dragoman.rundir import RunDir, sha256_of
 from dragoman.training.agreement import named_rank, said_once
 
 # Small enough that no message takes long on a slow link, where waiting has a limit.
@@ -41,18 +40,17 @@ class Choice(NamedTuple):
     manifest_sha256: str
 
 
-def newest_checkpoint(run: RunDir, group: Group) -> Restored | None:
+def newest_checkpoint(roots: Sequence[Path], owner: Owner, group: Group) -> Restored | None:
     """The same on every rank; None: no host has any. Collective: every rank must call."""
-    holdings = _all_holdings(run, group)
+    holdings = _all_holdings(roots, owner, group)
     choice = choose(holdings)
     if choice is None:
         return None
-    mine = Checkpoint(run.checkpoints / folder_of(choice.step))
-    has_it = _is_vouched_for(choice, holdings, group.host) and _manifest_of(mine) == (
-        choice.manifest_sha256
-    )
-    restored = Restored(mine.model(), mine.optimizer(), mine.state()) if has_it else None
-    lacking = [rank for rank, has in enumerate(group.gather(has_it)) if not has]
+    mine = None
+    if _is_vouched_for(choice, holdings, group.host):
+        mine = find_equal(roots, choice.step, choice.manifest_sha256)
+    restored = Restored(mine.model(), mine.optimizer(), mine.state()) if mine else None
+    lacking = [rank for rank, has in enumerate(group.gather(mine is not None)) if not has]
     if lacking:
         if group.leads:
             sender = holdings[choice.source]
@@ -74,16 +72,16 @@ def choose(holdings: Sequence[Holding | None]) -> Choice | None:
     return Choice(source, newest.step, newest.manifest_sha256)
 
 
-def _all_holdings(run: RunDir, group: Group) -> list[Holding | None]:
+def _all_holdings(roots: Sequence[Path], owner: Owner, group: Group) -> list[Holding | None]:
     holding, failure = None, ""
     if group.local_rank == 0:  # hashing gigabytes once a host is enough
         try:
-            newest = newest_whole(run.checkpoints)
+            newest = newest_whole(roots, owner)
         except RunError as error:
             failure = f"{group.host}: {error}" if group.ranks > 1 else str(error)
         else:
             if newest:
-                holding = Holding(group.host, newest.step, _manifest_of(newest))
+                holding = Holding(group.host, newest.step, newest.manifest_sha256())
     told = group.gather([holding, failure])
     holdings = [Holding(*content) if content else None for content, _ in told]
     # Checkpoints that are torn on one host do no harm while another has a whole one.
@@ -96,11 +94,6 @@ def _all_holdings(run: RunDir, group: Group) -> list[Holding | None]:
 def _is_vouched_for(choice: Choice, holdings: Sequence[Holding | None], host: str) -> bool:
     wanted = Holding(host, choice.step, choice.manifest_sha256)
     return wanted in holdings
-
-
-def _manifest_of(checkpoint: Checkpoint) -> str:
-    path = checkpoint.folder / MANIFEST
-    return sha256_of(path) if path.is_file() else ""
 
 
 def _sent(

@@ -3,7 +3,7 @@
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ import torch
 
 from dragoman import __version__
 from dragoman.batches.plan import BatchPlan
+from dragoman.checkpoints.storage import Owner
 from dragoman.config import Config
 from dragoman.distributed.group import Group
 from dragoman.errors import UserError
@@ -34,10 +35,12 @@ from dragoman.training.agreement import check_agreement, together
 from dragoman.training.claim import check_data, claim_run, locked
 from dragoman.training.narration import Narrator
 from dragoman.training.restoration import newest_checkpoint
+from dragoman.training.saving import Saving, owner_of, roots_of
 from dragoman.training.schedule import Rate, learning_rate
 from dragoman.training.state import RunState
 from dragoman.training.step import Updater, check_precision
 from dragoman.training.tensors import load_optimizer_tensors, load_weights
+from dragoman.training.traffic import StepTraffic
 from dragoman.version import code_hash
 
 
@@ -59,6 +62,8 @@ class Training:
     validation_text: tuple[list[str], list[str]]
     events: EventWriter
     narrator: Narrator
+    traffic: StepTraffic
+    saving: Saving
     last_step: int | None
     state: RunState
 
@@ -81,9 +86,11 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
         torch.manual_seed(config.training.seed)
         model = Transformer(config.model, tokenizer.size)
         objective = Objective(model, config.training.label_smoothing)
+        parameters = sum(parameter.numel() for parameter in model.parameters())
         sync = synchronized(objective, group, config.training.sharding)
         updater = Updater(sync, objective, config, group)
-        state = restore(run, model, updater, group)
+        owner = owner_of(config, prepared.passport)
+        state = restore(roots_of(run, config.checkpoints), owner, model, updater, group)
 
         attempt = max(group.gather(attempts_so_far(run))) + 1  # hosts may know of different ones
         events = at_end.enter_context(open_events(config, run, group, attempt))
@@ -115,6 +122,10 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
             validation_text=prepared.text("validation"),
             events=events,
             narrator=narrator,
+            saving=at_end.enter_context(
+                Saving(config, run, group, tokenizer, prepared.passport, state)
+            ),
+            traffic=StepTraffic(config, group, parameters, [m["host"] for m in members]),
             last_step=last_step,
             state=state,
         )
@@ -128,9 +139,11 @@ def claim_on_every_host(run: RunDir, config: Config, group: Group) -> None:
     together(group, lambda: claim_run(run, config) if is_first_of_another_host else None)
 
 
-def restore(run: RunDir, model: Transformer, updater: Updater, group: Group) -> RunState:
+def restore(
+    roots: Sequence[Path], owner: Owner, model: Transformer, updater: Updater, group: Group
+) -> RunState:
     """Go on where the run is. Collective: every rank must call."""
-    checkpoint = newest_checkpoint(run, group)
+    checkpoint = newest_checkpoint(roots, owner, group)
     if checkpoint is None:
         return RunState()
     load_weights(model, checkpoint.model)

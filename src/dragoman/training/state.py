@@ -4,6 +4,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from dragoman.training.numbers import Numbers
+
 
 @dataclass(frozen=True)
 class RunState:
@@ -21,6 +23,8 @@ class RunState:
     """Step -> score of the evaluations whose checkpoints may be kept as the best."""
     loss_scaling: dict[str, float] = field(default_factory=dict)
     """fp16 only: the scaler's own state."""
+    numbers: Numbers = field(default_factory=Numbers)
+    """What the run remembers of its losses, to see when they go wrong."""
 
     def after_step(self, tokens: int, seconds: float) -> "RunState":
         return dataclasses.replace(
@@ -50,4 +54,5 @@ class RunState:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "RunState":
         known = {f.name for f in dataclasses.fields(cls)}
-        return cls(**{name: value for name, value in content.items() if name in known})
+        values = {name: value for name, value in content.items() if name in known}
+        return cls(**values | {"numbers": Numbers.from_json(values.get("numbers", {}))})

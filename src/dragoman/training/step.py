@@ -57,7 +57,7 @@ class Updater:
 
         Collective: every rank must call, with its own share of the same global batch.
         """
-        parts = dict.fromkeys(("forward", "backward"), 0.0)
+        parts = dict.fromkeys(("forward", "backward", "communication"), 0.0)
         loss_sum = torch.zeros((), device=self._group.device)
         ran_out = False
         self.sync.begin_step(work.most_passes - len(work.batches))
@@ -119,8 +119,11 @@ class Updater:
         # step divided by their number.
         share = smoothed * (1 / global_tokens)
         self.scaler.scale(share).backward()  # type: ignore[no-untyped-call]
+        ended = time.perf_counter()
+        computed = self.sync.last_ready_at if is_last else None
         parts["forward"] += between - begun
-        parts["backward"] += time.perf_counter() - between
+        parts["backward"] += (computed or ended) - between
+        parts["communication"] += ended - (computed or ended)
         return smoothed.detach()
 
 

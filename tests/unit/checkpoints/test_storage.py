@@ -1,13 +1,19 @@
+import errno
+import json
+import os
 import shutil
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
+from dragoman.checkpoints import storage
 from dragoman.checkpoints.storage import (
     Checkpoint,
     all_checkpoints,
     average,
     find_checkpoint,
+    find_equal,
     newest_whole,
     point_to,
     prune,
@@ -17,7 +23,7 @@ from dragoman.checkpoints.storage import (
 from dragoman.errors import CorruptFileError, RunError, StorageError, UserError
 
 
-def save(root, step, value=1.0):
+def save(root, step, value=1.0, owner=None):
     return save_checkpoint(
         root,
         step,
@@ -25,6 +31,7 @@ def save(root, step, value=1.0):
         optimizer={"weight|exp_avg": torch.full((3, 2), value)},
         state={"run": {"step": step}},
         tokenizer_model=b"pieces",
+        owner=owner,
     )
 
 
@@ -42,6 +49,15 @@ def damage(checkpoint, kind):
         (checkpoint.folder / "manifest.json").write_text('{"files": {')
     elif kind == "manifest missing":
         (checkpoint.folder / "manifest.json").unlink()
+    elif kind == "manifest of nothing":
+        (checkpoint.folder / "manifest.json").write_text('{"files": {}}')
+    elif kind == "manifest of something else":
+        (checkpoint.folder / "manifest.json").write_text(
+            json.dumps({"files": dict.fromkeys(sorted(checkpoint.sizes()), 1)})
+        )
+    elif kind == "optimizer of another step":
+        other = save(checkpoint.folder.parent / "x", 3, value=3.0)
+        shutil.copy(other.folder / "optimizer.safetensors", checkpoint.folder)
     elif kind == "empty folder":
         shutil.rmtree(checkpoint.folder)
         checkpoint.folder.mkdir()
@@ -56,6 +72,9 @@ DAMAGES = [
     "file missing",
     "manifest torn",
     "manifest missing",
+    "manifest of nothing",
+    "manifest of something else",
+    "optimizer of another step",
     "empty folder",
     "of another step",
 ]
@@ -106,15 +125,140 @@ def test_an_unfinished_save_is_never_seen_and_is_swept_up(tmp_path):
 def test_a_save_that_fails_leaves_the_older_ones_alone(tmp_path, monkeypatch):
     save(tmp_path, 5)
 
-    def torn(tensors, path):
-        path.write_bytes(b"half")
-        raise OSError(28, "No space left on device")
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("dragoman.checkpoints.storage.save_file", torn)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match="No space left on device"):
         save(tmp_path, 10)
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000005"]
     verify(Checkpoint(tmp_path / "step-00000005"))
+
+
+def test_the_newest_is_looked_for_in_several_places(tmp_path, capsys):
+    disk, memory = tmp_path / "disk", tmp_path / "memory"
+    assert newest_whole([disk, memory]) is None
+    save(disk, 5)
+    save(memory, 10)
+    assert newest_whole([disk, memory]).folder == memory / "step-00000010"
+    save(disk, 10)
+    assert newest_whole([disk, memory]).folder == disk / "step-00000010"
+    assert newest_whole([memory, disk]).folder == memory / "step-00000010"
+    assert capsys.readouterr().err == ""
+    damage(Checkpoint(disk / "step-00000010"), "truncated")
+    assert newest_whole([disk, memory]).folder == memory / "step-00000010"
+    assert f"{disk}/step-00000010/model.safetensors" in capsys.readouterr().err
+    damage(Checkpoint(memory / "step-00000010"), "truncated")
+    assert newest_whole([disk, memory]).folder == disk / "step-00000005"
+
+
+def test_a_place_that_cannot_be_listed_is_skipped_but_never_taken_for_an_empty_one(
+    tmp_path, monkeypatch, capsys
+):
+    disk, broken = tmp_path / "disk", tmp_path / "broken"
+    save(disk, 5)
+    save(broken, 10)
+    real = type(tmp_path).iterdir
+
+    def iterdir(path):
+        if path == broken:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path)
+
+    monkeypatch.setattr(type(tmp_path), "iterdir", iterdir)
+    assert newest_whole([disk, broken]).step == 5
+    assert f"{broken}: cannot be read" in capsys.readouterr().err
+    with pytest.raises(RunError, match="cannot be read; mend the disk"):
+        newest_whole(broken)
+
+
+def test_a_file_that_cannot_be_read_counts_as_torn(tmp_path, monkeypatch, capsys):
+    save(tmp_path, 5)
+    save(tmp_path, 10)
+
+    def sha256_of(path):
+        if "step-00000010" in str(path):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path)
+
+    real = storage.sha256_of
+    monkeypatch.setattr(storage, "sha256_of", sha256_of)
+    assert newest_whole(tmp_path).step == 5
+    assert "Input/output error" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_another_run_is_skipped_with_its_name(tmp_path, capsys):
+    save(tmp_path, 5, owner={"settings": "a1", "data": "d1"})
+    save(tmp_path, 10, owner={"settings": "b2", "data": "d1"})
+    assert newest_whole(tmp_path, owner={"settings": "a1", "data": "d1"}).step == 5
+    said = capsys.readouterr().err
+    assert "step-00000010: belongs to another run: its settings is 'b2'" in said
+    assert newest_whole(tmp_path).step == 10
+    # What a manifest says nothing about is no difference: older ones had no owner.
+    save(tmp_path, 15)
+    assert newest_whole(tmp_path, owner={"settings": "a1"}).step == 15
+
+
+def test_a_folder_that_was_renamed_and_not_yet_replaced_is_still_its_steps_checkpoint(tmp_path):
+    save(tmp_path, 5)
+    whole = save(tmp_path, 10, value=7.0)
+    manifest = whole.manifest_sha256()
+    hidden = tmp_path / ".replaced-step-00000010"
+    whole.folder.rename(hidden)
+    point_to(tmp_path, "latest", whole)
+    for found in (
+        newest_whole(tmp_path),
+        find_checkpoint(tmp_path, "latest"),
+        find_checkpoint(tmp_path, "10"),
+        all_checkpoints(tmp_path)[-1],
+        find_equal([tmp_path / "elsewhere", tmp_path], 10, manifest),
+    ):
+        assert found.folder == hidden
+        assert found.step == 10
+    prune(tmp_path, keep=[10])
+    assert newest_whole(tmp_path).folder == tmp_path / "step-00000010"
+    assert torch.equal(newest_whole(tmp_path).model()["weight"], torch.full((3, 2), 7.0))
+
+
+def test_a_replacement_that_is_torn_gives_way_to_what_it_replaced(tmp_path, capsys):
+    save(tmp_path, 10, value=1.0).folder.rename(tmp_path / ".replaced-step-00000010")
+    damage(save(tmp_path / "x", 10, value=2.0), "truncated")
+    (tmp_path / "x" / "step-00000010").rename(tmp_path / "step-00000010")
+    assert newest_whole(tmp_path).folder.name == ".replaced-step-00000010"
+    assert "checkpoint step-00000010 is skipped" in capsys.readouterr().err
+
+
+def test_a_save_of_the_same_step_takes_the_place_of_the_one_before(tmp_path):
+    save(tmp_path, 10, value=1.0)
+    save(tmp_path, 10, value=2.0)
+    prune(tmp_path, keep=[10])
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000010"]
+    assert torch.equal(newest_whole(tmp_path).model()["weight"], torch.full((3, 2), 2.0))
+
+
+def test_what_the_library_has_written_is_read_as_before(tmp_path):
+    """Checkpoints of releases whose manifests had only files in them."""
+    folder = save(tmp_path, 5, value=2.0).folder
+    save_file({"weight": torch.full((3, 2), 4.0)}, folder / "model.safetensors")
+    names = ["model.safetensors", "optimizer.safetensors", "state.json", "tokenizer.model"]
+    files = {
+        name: {
+            "bytes": (folder / name).stat().st_size,
+            "sha256": storage.sha256_of(folder / name),
+        }
+        for name in names
+    }
+    (folder / "manifest.json").write_text(json.dumps({"files": files}))
+    newest = newest_whole(tmp_path, owner={"settings": "a1"})
+    assert torch.equal(newest.model()["weight"], torch.full((3, 2), 4.0))
+
+
+def test_the_same_state_has_the_same_bytes_wherever_it_is_saved(tmp_path):
+    one, other = save(tmp_path / "a", 5), save(tmp_path / "b", 5)
+    assert one.manifest_sha256() == other.manifest_sha256() != ""
+    assert find_equal([tmp_path / "b"], 5, one.manifest_sha256()) == other
+    assert find_equal([tmp_path / "b"], 6, one.manifest_sha256()) is None
+    assert find_equal([tmp_path / "b"], 7, "") is None
 
 
 def test_links_name_a_checkpoint_and_are_verified_when_followed(tmp_path):

@@ -94,6 +94,8 @@ def test_evaluations_come_on_time_and_at_the_end(run_with):
 
 def test_a_run_stopped_when_an_evaluation_is_due_makes_up_for_it(run_with, monkeypatch):
     class AfterTenSteps:
+        reason = "asked to stop by a test"
+
         """Asked once a step by the loop."""
 
         steps = 0
@@ -107,7 +109,7 @@ def test_a_run_stopped_when_an_evaluation_is_due_makes_up_for_it(run_with, monke
     with monkeypatch.context() as patch:
         patch.setattr("dragoman.training.loop.interruptions", lambda: nullcontext(AfterTenSteps()))
         ending, run = run_with(*settings)
-    assert ending == ("preempted", "asked to stop by a signal", 10)
+    assert ending == ("preempted", "asked to stop by a test", 10)
     run_with(*settings)
     _, whole = run_with(*settings, name="whole")
     assert [e.step for e in events(run, Evaluated)] == [5, 10, 15, 20]

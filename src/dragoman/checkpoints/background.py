@@ -1,0 +1,258 @@
+"""Saving while training goes on: a copy in memory first, which a thread then writes.
+
+Weights and Adam's state do not change between two updates, so even the copy is made beside the next
+step's forward and backward; training waits for it only right before that step's update.
+"""
+
+import dataclasses
+import os
+import sys
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from dragoman.checkpoints.names import LATEST
+from dragoman.checkpoints.storage import (
+    Checkpoint,
+    Owner,
+    Snapshot,
+    all_checkpoints,
+    point_to,
+    prune,
+    save_snapshot,
+    state_file,
+)
+from dragoman.checkpoints.tensorfile import TensorImage, Tensors
+from dragoman.errors import StorageError
+
+NICENESS = 10
+"""Of the thread while it writes: next to nothing of a core that training wants."""
+LAST_WAIT_S = 120.0
+"""For a save in flight when a run ends by an error; a disk may hang for ever."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a snapshot is written, and what stays there afterwards."""
+
+    root: Path
+    keep_last: int
+    """How many of the newest stay, this one included. Those of later steps never do: they are of a
+    future that the run has gone back from."""
+    keep: Collection[int] = ()
+    """Steps that stay beside them."""
+    links: Sequence[str] = (LATEST,)
+    """What is to point to it."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """How a save went, at one place."""
+
+    step: int
+    root: Path
+    folder: Path | None
+    """None: there is none. Beside an error: it is whole, and what failed came after it."""
+    bytes: int
+    write_s: float
+    error: Exception | None
+    is_news: bool
+    """The first at this place to fail for this reason since one went well, or the first to go well
+    again: something to tell a person."""
+    copy_s: float = 0.0
+    in_flight_s: float = 0.0
+    """From the snapshot until it was whole here, or had failed."""
+    stall_s: float = 0.0
+    """How long training was held up: by `begin` and by waiting for the copy."""
+
+
+class BackgroundSaver:
+    """At most one save at a time, in memory for one more copy of the state, which is kept.
+
+    All but the thread itself belongs to the thread that trains.
+    """
+
+    def __init__(self, tokenizer_model: bytes, owner: Owner | None = None) -> None:
+        self._tokenizer_model, self._owner = tokenizer_model, owner or {}
+        self._model, self._optimizer = TensorImage(), TensorImage()
+        self._thread: threading.Thread | None = None
+        self._copied = threading.Event()
+        self._copied.set()
+        self._stall_s = 0.0
+        self._finished: SimpleQueue[Saved] = SimpleQueue()  # still without their stall
+        self._ended: list[Saved] = []
+        self._failing: dict[Path, str] = {}
+
+    def __enter__(self) -> "BackgroundSaver":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.finish(LAST_WAIT_S)
+
+    @property
+    def is_busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def begin(
+        self,
+        step: int,
+        model: Tensors,
+        optimizer: Tensors,
+        state: Mapping[str, Any],
+        places: Sequence[Place],
+        must: bool = False,
+    ) -> bool:
+        """Start to save; False: the one before is not finished, and this one is left out.
+
+        With `must`, wait for the one before instead. The tensors must stay as they are until
+        `wait_until_copied`.
+        """
+        if self.is_busy and not must:
+            return False
+        begun = time.perf_counter()
+        self.finish()
+        self._collect()
+        content = state_file(step, state)
+        copies = [(self._model, model), (self._optimizer, optimizer)]
+        updated = _updates_done(model)
+        self._copied.clear()
+        # Not waited for when the process ends: a save that hangs is as good as one that was killed.
+        self._thread = threading.Thread(
+            target=self._save,
+            args=(step, copies, content, places, updated),
+            name="checkpoint",
+            daemon=True,
+        )
+        self._thread.start()
+        self._stall_s = time.perf_counter() - begun
+        return True
+
+    def wait_until_copied(self) -> float:
+        """Before the tensors change; the seconds that it took."""
+        if self._copied.is_set():
+            return 0.0
+        begun = time.perf_counter()
+        self._copied.wait()
+        waited_s = time.perf_counter() - begun
+        self._stall_s += waited_s
+        return waited_s
+
+    def finish(self, timeout_s: float | None = None) -> bool:
+        """Wait for the save in flight, if there is one; False: it still is."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return not self.is_busy
+
+    def results(self) -> list[Saved]:
+        """Those that have ended since the last call."""
+        self._collect()
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _collect(self) -> None:
+        with suppress(Empty):
+            while True:
+                saved = self._finished.get_nowait()
+                self._ended.append(dataclasses.replace(saved, stall_s=self._stall_s))
+
+    def _save(
+        self,
+        step: int,
+        tensors: list[tuple[TensorImage, Tensors]],
+        state: bytes,
+        places: Sequence[Place],
+        updated: torch.cuda.Event | None,
+    ) -> None:
+        begun = time.perf_counter()
+        failure = None
+        try:
+            _copy(tensors, updated)
+        except Exception as error:  # a save that fails must not stop training
+            failure = error
+        finally:
+            tensors.clear()  # of a sharded model they are copies, which would lie about meanwhile
+            self._copied.set()
+        copy_s = time.perf_counter() - begun
+        _give_way()
+        snapshot = Snapshot(
+            step, self._model, self._optimizer, state, self._tokenizer_model, self._owner
+        )
+        for place in places:
+            saved = self._write(snapshot, place, failure)
+            in_flight_s = time.perf_counter() - begun
+            self._finished.put(dataclasses.replace(saved, copy_s=copy_s, in_flight_s=in_flight_s))
+
+    def _write(self, snapshot: Snapshot, place: Place, error: Exception | None) -> Saved:
+        """`error`: what there is to write could not be copied."""
+        begun = time.perf_counter()
+        checkpoint: Checkpoint | None = None
+        size = 0
+        if error is None:
+            try:
+                checkpoint, size = save_snapshot(place.root, snapshot)
+                for link in place.links:
+                    point_to(place.root, link, checkpoint)
+                _prune(place, snapshot.step)
+            except Exception as problem:
+                error = problem
+        reason = _kind_of(error) if error else ""
+        is_news = self._failing.get(place.root, "") != reason
+        self._failing[place.root] = reason
+        return Saved(
+            step=snapshot.step,
+            root=place.root,
+            folder=checkpoint.folder if checkpoint else None,
+            bytes=size,
+            write_s=time.perf_counter() - begun,
+            error=error,
+            is_news=is_news,
+        )
+
+
+def _copy(tensors: Sequence[tuple[TensorImage, Tensors]], updated: torch.cuda.Event | None) -> None:
+    if updated is None:
+        for image, content in tensors:
+            image.take(content)
+        return
+    # Beside the device's work on the next step, and after the last update.
+    stream = torch.cuda.Stream(updated.device)  # type: ignore[no-untyped-call]
+    with torch.cuda.stream(stream):
+        stream.wait_event(updated)
+        for image, content in tensors:
+            image.take(content)
+        stream.synchronize()
+
+
+def _updates_done(model: Tensors) -> torch.cuda.Event | None:
+    """On a device: the moment in its queue at which the last update is done."""
+    device = next((tensor.device for tensor in model.values() if tensor.is_cuda), None)
+    if device is None:
+        return None
+    event: torch.cuda.Event = torch.cuda.current_stream(device).record_event()
+    return event
+
+
+def _prune(place: Place, step: int) -> None:
+    earlier = [c.step for c in all_checkpoints(place.root) if c.step <= step]
+    prune(place.root, keep={*earlier[-place.keep_last :], *(s for s in place.keep if s <= step)})
+
+
+def _kind_of(error: Exception) -> str:
+    return error.reason if isinstance(error, StorageError) else type(error).__name__
+
+
+def _give_way() -> None:
+    """For the rest of this thread's life; on Linux, where threads have a niceness of their own."""
+    if sys.platform == "linux":
+        with suppress(OSError):  # already nicer than that
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

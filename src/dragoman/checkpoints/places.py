@@ -1,0 +1,51 @@
+"""Where copies of a checkpoint go: a run's own folder on every host, and a folder in memory.
+
+Without torch.
+"""
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from dragoman.errors import storage_errors
+
+KEPT_IN_MEMORY = 2
+"""The newest, and the one before it while that one may not be whole."""
+
+
+def memory_root(memory_folder: Path, run_root: Path) -> Path:
+    """This run's own folder in a folder that all runs of a machine may use."""
+    # Two runs of one name in different folders are different runs.
+    path = hashlib.sha256(str(run_root.resolve()).encode()).hexdigest()[:12]
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", run_root.resolve().name)
+    return memory_folder / f"dragoman-{name}-{path}"
+
+
+def remove_root(root: Path) -> None:
+    """When a run is finished, or when it begins and what is there cannot be its own."""
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def leave_mark(root: Path, nonce: str, rank: int) -> None:
+    """So that others who see the same folder know it; `nonce` is this attempt's."""
+    with storage_errors(root, "leaving a mark for other hosts"):
+        root.mkdir(parents=True, exist_ok=True)
+        _mark(root, nonce, rank).touch()
+
+
+def sees_mark(root: Path, nonce: str, ranks: Iterable[int]) -> bool:
+    """Whether any of `ranks` has left its mark in this folder: it is theirs too."""
+    # Each by its name: a listing may come from a network file system's memory.
+    return any(_mark(root, nonce, rank).exists() for rank in ranks)
+
+
+def remove_mark(root: Path, nonce: str, rank: int) -> None:
+    with suppress(OSError):
+        _mark(root, nonce, rank).unlink()
+
+
+def _mark(root: Path, nonce: str, rank: int) -> Path:
+    return root / f".seen-{nonce}-{rank}"

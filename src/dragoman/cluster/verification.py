@@ -1,0 +1,265 @@
+"""Shows that a run which is killed goes on as if nothing had happened. Without torch.
+
+A recipe comes in. It is trained for a few steps straight, and once more with SIGKILL at some step
+and the same command again; what both have recorded and saved is compared bit for bit.
+"""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import psutil
+from safetensors import safe_open
+
+from dragoman.checkpoints.names import MODEL, OPTIMIZER, folder_of
+from dragoman.config import (
+    CheckpointSettings,
+    Config,
+    PreemptionSettings,
+    TelemetrySettings,
+    dump_config,
+    parse_config,
+)
+from dragoman.console import StatusLine, say
+from dragoman.errors import RunError
+from dragoman.preparation import prepare
+from dragoman.rundir import RunDir, write_whole
+from dragoman.telemetry.events import AttemptStarted, CheckpointSaved, Event, StepDone, from_line
+from dragoman.telemetry.reader import attempts_so_far, read_events
+
+LEAST_STEPS = 5
+SAVES = 5
+"""Checkpoints of a short run, so that some steps are lost by a kill at most of its steps."""
+LOOK_EVERY_S = 0.002
+"""Less than a step takes, so that a run is killed at the step that was meant, or soon after."""
+SLOW_LOOK_EVERY_S = 0.1
+TRIES = 3
+"""Of killing a run whose steps are so short that it may end first."""
+QUIET_S = 2.0
+SHOW_EVERY_S = 10.0
+ENDING_S = 10.0
+"""What killed processes may take to be gone; longer only inside a system call that hangs."""
+
+Kind = TypeVar("Kind", bound=Event)
+
+
+class Compared(NamedTuple):
+    losses: int
+    tensors: int
+    differences: list[str]
+    """Empty: all are equal."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    killed_at: int
+    """The last step of which anything is recorded."""
+    resumed_from: int
+    device: str
+    compared: Compared
+
+    @property
+    def is_equal(self) -> bool:
+        return not self.compared.differences
+
+    @property
+    def sentence(self) -> str:
+        losses, tensors, differences = self.compared
+        where = f"killed at step {self.killed_at:,}, resumed from step {self.resumed_from:,}"
+        if self.is_equal:
+            return f"equal: {losses:,} losses and {tensors:,} tensors, {where}"
+        on_cpu = self.device.startswith("cpu")
+        hint = "" if on_cpu else f"; equal bits are promised on CPU, and this was {self.device}"
+        return f"unequal: {'; '.join(differences)}; {where}{hint}"
+
+
+def verify_resume(
+    config: Config, workers: int, steps: int, seed: int, folder: Path
+) -> Verification:
+    """Train twice into `folder`, in processes of their own, and compare."""
+    prepare(config)
+    recipe = folder / "recipe.toml"
+    short = shortened(config, steps)
+    write_whole(recipe, dump_config(short))
+    straight, interrupted = RunDir(folder / "straight"), RunDir(folder / "interrupted")
+
+    def command(run: RunDir) -> list[str]:
+        words = ["train", recipe, "--run", run.root, "--workers", workers]
+        return [sys.executable, "-m", "dragoman", *map(str, words)]
+
+    say(f"straight: {steps:,} steps with {workers} worker{'' if workers == 1 else 's'}")
+    _run(command(straight), straight, steps)
+
+    chosen = kill_step(steps, seed)
+    for attempt in range(1, TRIES + 1):
+        if _run(command(interrupted), interrupted, steps, kill_at=chosen):
+            break
+        if attempt == TRIES:
+            raise RunError(
+                f"the run ended before it could be killed at step {chosen:,}, {TRIES} times; its "
+                "steps are very short, so ask for more of them with --steps"
+            )
+        interrupted = RunDir(folder / f"interrupted-{attempt + 1}")
+    killed_at = max(event.step for event in _events(interrupted, StepDone))
+    saved_step = max(event.step for event in _events(interrupted, CheckpointSaved))
+    say(f"interrupted: SIGKILL at step {killed_at:,} (step {chosen:,} was drawn with seed {seed})")
+
+    _run(command(interrupted), interrupted, steps)
+    start = _events(interrupted, AttemptStarted)[-1]
+    resumed_from = start.first_step - 1
+    say(f"the same command again: went on from step {resumed_from:,}")
+    compared = compare(straight, interrupted, steps)
+    if resumed_from < saved_step:
+        compared.differences.append(f"the checkpoint of step {saved_step:,} was not used")
+    return Verification(killed_at, resumed_from, start.device, compared)
+
+
+def shortened(config: Config, steps: int) -> Config:
+    """The same training, for so many steps; looks at little, tells nobody."""
+    training = {"steps": steps, "epochs": None, "hours": None, "patience": None}
+    evaluation = {
+        "every_steps": steps,
+        "train_sample_pairs": 0,
+        "translate_sentences": 1,
+        "samples": 0,
+    }
+    short = config.model_copy(
+        update={
+            "training": config.training.model_copy(update=training),
+            "evaluation": config.evaluation.model_copy(update=evaluation),
+            "checkpoints": CheckpointSettings(every_steps=max(1, steps // SAVES)),
+            "telemetry": TelemetrySettings(tensorboard=False),
+            "preemption": PreemptionSettings(),
+        }
+    )
+    return parse_config(dump_config(short), origin="the shortened recipe")
+
+
+def kill_step(steps: int, seed: int) -> int:
+    """After the first checkpoint, and not so late that the run may end first."""
+    first_saved = max(1, steps // SAVES)
+    return random.Random(seed).randint(first_saved + 1, steps - first_saved)
+
+
+def compare(straight: RunDir, interrupted: RunDir, steps: int) -> Compared:
+    """Losses of every step, whichever attempt has recorded it, and all that is saved at the end."""
+    expected = {event.step: event.loss for event in _events(straight, StepDone)}
+    found = [(event.step, event.loss) for event in _events(interrupted, StepDone)]
+    if sorted(expected) != list(range(1, steps + 1)):
+        raise RunError(f"{straight.events}: holds {len(expected)} of {steps} steps; try again")
+    differences = []
+    unlike = sorted({step for step, loss in found if repr(loss) != repr(expected.get(step))})
+    if unlike:
+        other = next(loss for step, loss in found if step == unlike[0])
+        differences.append(
+            f"{len(unlike):,} of {steps:,} losses, first that of step {unlike[0]:,} "
+            f"({other!r} instead of {expected.get(unlike[0])!r})"
+        )
+    if missing := sorted(expected.keys() - {step for step, _ in found}):
+        differences.append(f"{len(missing):,} steps were not repeated, first step {missing[0]:,}")
+    one, other_run = (run.checkpoints / folder_of(steps) for run in (straight, interrupted))
+    names = 0
+    odd: list[str] = []
+    for file in (MODEL, OPTIMIZER):
+        count, unequal = _unequal_tensors(one / file, other_run / file)
+        names += count
+        odd += unequal
+    if odd:
+        differences.append(f"{len(odd):,} of {names:,} tensors, among them {odd[0]}")
+    return Compared(len(expected), names, differences)
+
+
+def _unequal_tensors(one: Path, other: Path) -> tuple[int, list[str]]:
+    """How many there are in either, and the names of those whose bytes differ."""
+    with safe_open(one, framework="numpy") as first, safe_open(other, framework="numpy") as second:
+        names = sorted({*first.keys(), *second.keys()})
+        common = {*first.keys()} & {*second.keys()}
+        return len(names), [
+            name
+            for name in names
+            if name not in common
+            or first.get_tensor(name).tobytes() != second.get_tensor(name).tobytes()
+        ]
+
+
+def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None) -> bool:
+    """Until it ends by itself, or is killed at a step with a checkpoint behind it; whether it was.
+
+    A run that fails is an error.
+    """
+    news = _news(run.events_of(attempts_so_far(run) + 1, rank=0))
+    log = run.root.with_suffix(".log")
+    line = StatusLine(SHOW_EVERY_S)
+    begun = time.monotonic()
+    step, has_saved = 0, False
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches this process alone, which then ends that one
+        )
+    try:
+        while process.poll() is None:
+            for event in next(news):
+                step = event.step if isinstance(event, StepDone) else step
+                has_saved = has_saved or isinstance(event, CheckpointSaved)
+            if kill_at is not None and has_saved and step >= kill_at:
+                break
+            if time.monotonic() - begun > QUIET_S and line.is_due():
+                line.show(f"step {step:,} of {steps:,}")
+            time.sleep(LOOK_EVERY_S if kill_at else SLOW_LOOK_EVERY_S)
+    finally:
+        _kill(process)
+        line.clear()
+    if process.returncode == -signal.SIGKILL:
+        return True
+    if process.returncode:
+        raise RunError(f"{_last_words(log)} (all that the run said is in {log})")
+    return False
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """At once, with all that it has started: workers are not to hear of it and save."""
+    with suppress(psutil.NoSuchProcess):
+        top = psutil.Process(process.pid)
+        family = [*reversed(top.children(recursive=True)), top]
+        for member in family:
+            with suppress(psutil.NoSuchProcess):
+                member.kill()
+        psutil.wait_procs(family[:-1], timeout=ENDING_S)
+    process.wait()
+
+
+def _news(path: Path) -> Iterator[list[Event]]:
+    """Each time, what has been added to a file of events that may not be there yet."""
+    rest, read = b"", 0
+    while True:
+        added = b""
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            file.seek(read)
+            added = file.read()
+        read += len(added)
+        *lines, rest = (rest + added).split(b"\n")
+        stamped = [from_line(line.decode("utf-8", errors="replace")) for line in lines]
+        yield [each.event for each in stamped if each]
+
+
+def _events(run: RunDir, kind: type[Kind]) -> list[Kind]:
+    """Of rank 0, in order of attempts."""
+    events = (recorded.stamped.event for recorded in read_events(run, rank=0))
+    return [event for event in events if isinstance(event, kind)]
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    said = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return said[-1] if said else next((line for line in reversed(lines) if line.strip()), "failed")

@@ -1,0 +1,88 @@
+"""A mirror that may have to wait for a network, on a thread of its own."""
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from dragoman.console import warn
+from dragoman.telemetry.events import Stamped, StepDone
+
+CAPACITY = 1000
+SEND_EVERY_S = 1.0
+STEPS_EVERY_S = 1.0
+"""A service is shown a step this often; the run's own files have all of them."""
+CLOSE_TIMEOUT_S = 20.0
+
+
+class Service(Protocol):
+    def send(self, events: Sequence[Stamped]) -> None: ...
+    def close(self) -> None: ...
+
+
+class Aside:
+    """Opens the service and gives it events. Where it is slow or fails, it misses some."""
+
+    def __init__(self, name: str, open_service: Callable[[], Service]) -> None:
+        self._name, self._open = name, open_service
+        self._next_step_at = 0.0
+        self._has_warned = False
+        self._queue: queue.Queue[Stamped | None] = queue.Queue(CAPACITY)
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def __call__(self, stamped: Stamped) -> None:
+        if isinstance(stamped.event, StepDone):
+            if stamped.monotonic_at < self._next_step_at:
+                return
+            self._next_step_at = stamped.monotonic_at + STEPS_EVERY_S
+        with contextlib.suppress(queue.Full):
+            self._queue.put_nowait(stamped)
+
+    def close(self) -> None:
+        """Send what is waiting, for a bounded time."""
+        try:
+            self._queue.put(None, timeout=CLOSE_TIMEOUT_S)
+        except queue.Full:
+            return
+        self._thread.join(CLOSE_TIMEOUT_S)
+
+    def _work(self) -> None:
+        try:
+            service = self._open()
+        except Exception as error:  # whatever a service does, the run goes on
+            warn(f"{self._name} does not get this run's figures: {_in_words(error)}")
+            self._ignore_all()
+            return
+        more = True
+        while more:
+            waiting = [self._queue.get()]
+            deadline = time.monotonic() + SEND_EVERY_S
+            while waiting[-1] is not None and (left := deadline - time.monotonic()) > 0:
+                try:
+                    waiting.append(self._queue.get(timeout=left))
+                except queue.Empty:
+                    break
+            more = waiting[-1] is not None
+            events = [stamped for stamped in waiting if stamped is not None]
+            self._try(partial(service.send, events))
+        self._try(service.close)
+
+    def _try(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:
+            if not self._has_warned:
+                self._has_warned = True
+                warn(f"{self._name} misses some of this run's figures: {_in_words(error)}")
+
+    def _ignore_all(self) -> None:
+        while self._queue.get() is not None:
+            pass
+
+
+def _in_words(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,89 @@
+"""Events as named figures, in the words that people see in TensorBoard, MLflow and W&B.
+
+What stands before the first slash is the group that these programs show together.
+"""
+
+from collections.abc import Iterator
+
+from dragoman.telemetry.events import CheckpointSaved, Evaluated, SensorReading, Stamped, StepDone
+
+COUNTER = "_total"
+
+
+class Rates:
+    """What a host's counters have gained a second since the reading before."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, float] = {}
+        self._before_at = 0.0
+
+    def of(self, monotonic_at: float, values: dict[str, float]) -> dict[str, float]:
+        """Under names that end in _per_s instead of _total; nothing for a counter just begun."""
+        counters = {name: count for name, count in values.items() if name.endswith(COUNTER)}
+        before, passed_s = self._before, monotonic_at - self._before_at
+        self._before, self._before_at = counters, monotonic_at
+        if passed_s <= 0:
+            return {}
+        return {
+            f"{name.removesuffix(COUNTER)}_per_s": (count - before[name]) / passed_s
+            for name, count in counters.items()
+            if count >= before.get(name, float("inf"))
+        }
+
+
+class Figures:
+    """Knows of the last step and the last reading, which some figures need."""
+
+    def __init__(self, host: str = "", of_rank_only: bool = False) -> None:
+        """`of_rank_only`: without what is the same on all ranks, for hosts other than the first."""
+        self.step = 0
+        self._host, self._of_rank_only = host, of_rank_only
+        self._rates = Rates()
+
+    def of(self, stamped: Stamped) -> Iterator[tuple[str, float]]:
+        self.step = getattr(stamped.event, "step", self.step)
+        match stamped.event:
+            case StepDone() as step:
+                if not self._of_rank_only:
+                    yield from _of_step(step)
+                for part, seconds in step.parts_s.items():
+                    yield f"step parts/{part} seconds", seconds
+                for way, count in step.traffic_bytes.items():
+                    yield f"traffic/{way.replace('_', ' ')} megabytes", count / 1e6
+            case Evaluated() as evaluated:
+                yield from _of_evaluation(evaluated)
+            case CheckpointSaved() as saved:
+                yield "checkpoint/seconds", saved.seconds
+                yield "checkpoint/megabytes", saved.bytes / 1e6
+            case SensorReading(values=values):
+                yield from self._of_reading(stamped.monotonic_at, values)
+
+    def _of_reading(
+        self, monotonic_at: float, values: dict[str, float]
+    ) -> Iterator[tuple[str, float]]:
+        states = {name: value for name, value in values.items() if not name.endswith(COUNTER)}
+        for name, value in (states | self._rates.of(monotonic_at, values)).items():
+            group, _, rest = name.partition("/")
+            shown = rest.replace("/", " ").replace("_", " ")
+            yield f"{self._host} {group}/{shown}".strip(), value
+
+
+def _of_step(step: StepDone) -> Iterator[tuple[str, float]]:
+    yield "loss/train (smoothed, with dropout)", step.loss
+    yield "optimizer/learning rate", step.learning_rate
+    yield "optimizer/gradient norm", step.gradient_norm
+    if step.step_s > 0:
+        yield "speed/target tokens per second", step.tokens / step.step_s
+    yield "speed/step seconds", step.step_s
+    yield "progress/epoch", step.epoch
+
+
+def _of_evaluation(evaluated: Evaluated) -> Iterator[tuple[str, float]]:
+    yield "loss/validation", evaluated.validation_loss
+    if evaluated.train_sample_loss is not None:
+        yield "loss/train sample (evaluation mode)", evaluated.train_sample_loss
+    if evaluated.bleu is not None:
+        yield "quality/BLEU", evaluated.bleu
+    if evaluated.chrf is not None:
+        yield "quality/chrF", evaluated.chrf
+    yield "speed/evaluation seconds", evaluated.seconds

@@ -1,0 +1,81 @@
+"""What goes over each network interface of this network namespace, and what TCP had to repeat."""
+
+from pathlib import Path
+
+import psutil
+
+from dragoman.telemetry.sensors.sensor import AbsentError
+
+# self/net shows the namespace of the process that reads it.
+_PROC = Path("/proc/self/net")
+_TCP = {
+    ("snmp", "Tcp"): {
+        "OutSegs": "tcp/sent_segments_total",
+        "RetransSegs": "tcp/retransmitted_segments_total",
+        "InErrs": "tcp/received_errors_total",
+    },
+    ("netstat", "TcpExt"): {
+        "TCPTimeouts": "tcp/timeouts_total",
+        "TCPLostRetransmit": "tcp/lost_retransmissions_total",
+    },
+}
+
+
+class Network:
+    def __init__(self) -> None:
+        self.missing: dict[str, str] = {}
+        self.about = {
+            f"network/{name}": f"{state.speed} Mbit/s" if state.speed else "speed not known"
+            for name, state in psutil.net_if_stats().items()
+            if state.isup
+        }
+
+    def read(self) -> dict[str, float]:
+        values: dict[str, float] = {}
+        interfaces = psutil.net_io_counters(pernic=True, nowrap=False)
+        if not interfaces:
+            raise AbsentError("the system shows no network interfaces")
+        for name, count in interfaces.items():
+            if not count.packets_sent and not count.packets_recv:
+                continue  # down, or never used: some systems have dozens of those
+            values |= {
+                f"network/{name}/sent_bytes_total": count.bytes_sent,
+                f"network/{name}/received_bytes_total": count.bytes_recv,
+                f"network/{name}/sent_packets_total": count.packets_sent,
+                f"network/{name}/received_packets_total": count.packets_recv,
+                f"network/{name}/sent_errors_total": count.errout,
+                f"network/{name}/received_errors_total": count.errin,
+                f"network/{name}/sent_drops_total": count.dropout,
+                f"network/{name}/received_drops_total": count.dropin,
+            }
+        return values
+
+
+class Tcp:
+    """Of the whole namespace: the system does not count repetitions by interface."""
+
+    def __init__(self, folder: Path = _PROC) -> None:
+        self.missing: dict[str, str] = {}
+        self.about: dict[str, str] = {}
+        self._folder = folder
+
+    def read(self) -> dict[str, float]:
+        values: dict[str, float] = {}
+        for (file, protocol), names in _TCP.items():
+            counters = _counters(self._folder / file, protocol)
+            for counter, name in names.items():
+                if counter in counters:
+                    values[name] = int(counters[counter])
+                else:
+                    self.missing[name] = f"{self._folder / file} has no {protocol} {counter}"
+        return values
+
+
+def _counters(path: Path, protocol: str) -> dict[str, str]:
+    """Counter -> count, from a pair of lines: names, then numbers."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise AbsentError(f"{path} cannot be read: {error.strerror}") from error
+    own = [line.split() for line in lines if line.startswith(f"{protocol}:")]
+    return dict(zip(*own, strict=False)) if len(own) == 2 else {}

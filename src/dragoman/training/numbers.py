@@ -1,0 +1,174 @@
+"""What to do when numbers go wrong: what a step has shown comes in, a verdict goes out. Pure.
+
+Two things are watched. Loss and gradients that are not finite: the update is skipped, a bounded
+number of times in a row. A loss that explodes: more than half of the recent steps are far above the
+lowest level that the run has had. Either leads back to a checkpoint from before the trouble, from
+where the run repeats the very same batches with half the learning rate; after some such rollbacks
+it stops and says what to do.
+
+Everything is a function of what all ranks see alike, so all come to the same verdict; and of
+`Numbers`, which checkpoints keep, so a resumed run comes to it at the same step.
+"""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from dragoman.config import TrainingSettings
+
+WINDOW = 100
+"""Losses of which the median is the level. A spike that heals within half of them is left alone: it
+costs less than a rollback, which repeats all steps since a checkpoint."""
+RISE_NATS = 1.0
+"""How far the level must have risen: perplexity is e times as high. Runs that learned never rose by
+more than 0.1, and by 0.5 with a rate that was ramped up to twenty times the best; those that were
+lost rose by 1.2 up to thousands (digits language, ten curves, 2026-11)."""
+SPREADS = 2.0
+"""What noise adds to that. The median of 100 losses wavers by an eighth of their spread, and over a
+million steps the lowest and the highest of them are about one spread apart; twice that, since noise
+is not always normal."""
+FIRST_SPREAD = 0.25
+"""Of the first loss, as a share of it: one loss alone shows none. A run that stays half as high
+again as it began, and a nat more, is lost."""
+RATE_FACTOR = 0.5
+"""Of each rollback. Smaller steps are what keeps a run from taking the same way again."""
+
+# The median absolute deviation of normal noise, times this, is its standard deviation.
+_NORMAL = 1.4826
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a run remembers of its numbers; part of its state, of JSON values."""
+
+    skipped: int = 0
+    """Updates in a row, up to the last step, that were not made."""
+    recent: tuple[float, ...] = ()
+    """The newest finite losses, oldest first."""
+    level: float | None = None
+    """The lowest median of a full window, and the first loss of all; None: not known yet."""
+    spread: float = 0.0
+    """Standard deviation of the losses around that level, when it was reached."""
+    calm_step: int = 0
+    """The last step at which nothing was wrong."""
+    rollbacks: int = 0
+    rate_factor: float = 1.0
+    """What the schedule's learning rate is multiplied by."""
+
+    @property
+    def trusted_step(self) -> int:
+        """Checkpoints up to this one hold nothing of a trouble that would show now.
+
+        A loss that explodes is noticed half a window later, and whatever leads to it, or to a
+        gradient that is not finite, has begun before it shows.
+        """
+        return max(0, self.calm_step - WINDOW)
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Numbers":
+        known = {f.name for f in dataclasses.fields(cls)}
+        values = {name: value for name, value in content.items() if name in known}
+        return cls(**values | {"recent": tuple(values.get("recent", ()))})
+
+
+class Verdict(NamedTuple):
+    action: Literal["go on", "skip", "roll back", "stop"]
+    what: str = ""
+    """What happened, as a sentence; when to stop, what to do as well."""
+    trusted_step: int = 0
+    """When to roll back: all later steps are suspect, and so are their checkpoints."""
+
+
+def judge(
+    numbers: Numbers, step: int, loss: float, updated: bool, settings: TrainingSettings
+) -> tuple[Numbers, Verdict]:
+    """After each step. `updated`: gradients were finite, and the weights were changed."""
+    if not updated or not math.isfinite(loss):
+        numbers = dataclasses.replace(numbers, skipped=numbers.skipped + 1)
+        what = f"{'gradients were' if math.isfinite(loss) else 'the loss was'} not finite"
+        if numbers.skipped <= settings.max_skipped:
+            return numbers, Verdict("skip", f"{what}; the update was skipped")
+        return numbers, _way_back(numbers, f"{what} {numbers.skipped} times in a row", settings)
+
+    numbers = _after_loss(numbers, step, loss)
+    now = _median(numbers.recent)
+    if numbers.level is None or now is None or now <= numbers.level + _allowed_rise(numbers) / 2:
+        return dataclasses.replace(numbers, calm_step=step), Verdict("go on")
+    if now <= numbers.level + _allowed_rise(numbers):
+        return numbers, Verdict("go on")
+    what = f"the loss has exploded from {numbers.level:.2f} to {now:.2f}, median of {WINDOW} steps"
+    return numbers, _way_back(numbers, what, settings)
+
+
+def after_rollback(now: Numbers, restored: Numbers) -> Numbers:
+    """What the run goes on with: `restored` is of the checkpoint, and knows nothing of `now`."""
+    return dataclasses.replace(
+        restored,
+        rollbacks=now.rollbacks + 1,
+        rate_factor=now.rate_factor * RATE_FACTOR,
+    )
+
+
+def step_to_go_back_to(trusted_step: int, saved_steps: Collection[int]) -> int:
+    """Which checkpoint to take; 0: none, and the run starts over from its initial weights.
+
+    Where all that can be trusted is gone, the oldest is the least suspect.
+    """
+    trusted = [step for step in saved_steps if step <= trusted_step]
+    if trusted or trusted_step == 0:
+        return max(trusted, default=0)
+    return min(saved_steps, default=0)
+
+
+def smaller_loss_scale(now: Mapping[str, float], restored: Mapping[str, float]) -> dict[str, float]:
+    """fp16: the scaler's state after a rollback; both are states of torch's GradScaler.
+
+    Skipped updates have halved the scale already, and the checkpoint's would have to go all that
+    way again.
+    """
+    if not restored:
+        return dict(now)
+    return {**restored, "scale": min(restored["scale"] * RATE_FACTOR, now["scale"])}
+
+
+def _after_loss(numbers: Numbers, step: int, loss: float) -> Numbers:
+    recent = (*numbers.recent, loss)[-WINDOW:]
+    level, spread = numbers.level, numbers.spread
+    if step == 1:
+        # A run that explodes at once never has a level to fall from, but it began better: with
+        # weights that have learned nothing and guess evenly.
+        level, spread = loss, FIRST_SPREAD * loss
+    now = _median(recent)
+    if now is not None and (level is None or now < level):
+        level = now
+        spread = _NORMAL * statistics.median(abs(one - now) for one in recent)
+    return dataclasses.replace(numbers, skipped=0, recent=recent, level=level, spread=spread)
+
+
+def _median(recent: Collection[float]) -> float | None:
+    """None: too few to say."""
+    return statistics.median(recent) if len(recent) == WINDOW else None
+
+
+def _allowed_rise(numbers: Numbers) -> float:
+    return RISE_NATS + SPREADS * numbers.spread
+
+
+def _way_back(numbers: Numbers, what: str, settings: TrainingSettings) -> Verdict:
+    if numbers.rollbacks < settings.max_rollbacks:
+        return Verdict("roll back", what, numbers.trusted_step)
+    return Verdict(
+        "stop",
+        f"{what}, after {numbers.rollbacks} rollbacks of at most training.max_rollbacks = "
+        f"{settings.max_rollbacks}, with {numbers.rate_factor:g} of the schedule's learning rate; "
+        "start a new run with a lower schedule.peak (noam: schedule.scale), a longer "
+        "schedule.warmup_steps or an optimizer.clip_norm of 1, and look at the training pairs "
+        f"after step {numbers.trusted_step:,}",
+        numbers.trusted_step,
+    )

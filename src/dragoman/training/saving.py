@@ -1,0 +1,160 @@
+"""When a run is saved, where to, and by which ranks; the work itself is done beside training."""
+
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from dragoman.checkpoints.background import BackgroundSaver, Place, Saved
+from dragoman.checkpoints.frequency import SaveClock
+from dragoman.checkpoints.names import BEST, LATEST
+from dragoman.checkpoints.places import (
+    KEPT_IN_MEMORY,
+    leave_mark,
+    memory_root,
+    remove_mark,
+    remove_root,
+    sees_mark,
+)
+from dragoman.checkpoints.storage import all_checkpoints, prune
+from dragoman.config import CheckpointSettings, Config
+from dragoman.distributed.group import Group
+from dragoman.rundir import RunDir
+from dragoman.shards.passport import Passport
+from dragoman.tokenizer import Tokenizer
+from dragoman.training.state import RunState
+from dragoman.training.step import Updater
+from dragoman.training.tensors import optimizer_tensors, whole_tensors
+
+
+def roots_of(run: RunDir, settings: CheckpointSettings) -> list[Path]:
+    """Where a host's checkpoints may be, the first of equally new ones to be taken."""
+    if not settings.memory_folder:
+        return [run.checkpoints]
+    return [run.checkpoints, memory_root(Path(settings.memory_folder), run.root)]
+
+
+def owner_of(config: Config, passport: Passport) -> dict[str, str]:
+    """What makes a checkpoint this run's own: one of other data or another model is foreign."""
+    shape = config.model.model_dump_json(exclude={"preset"})
+    return {"data": passport.content_hash, "model": shape}
+
+
+class Saving:
+    """Decides on rank 0's clock, writes on every rank that keeps a copy."""
+
+    def __init__(
+        self,
+        config: Config,
+        run: RunDir,
+        group: Group,
+        tokenizer: Tokenizer,
+        passport: Passport,
+        state: RunState,
+    ) -> None:
+        """Collective: every rank must call."""
+        self._config, self._group = config, group
+        self._settings = settings = config.checkpoints
+        self.roots = roots_of(run, settings)
+        self.owner = owner_of(config, passport)
+        has_its_own = _has_a_folder_of_its_own(run, group)  # collective, so not only where needed
+        self._keeps = group.leads or (settings.every_host and has_its_own)
+        self._saver = BackgroundSaver(tokenizer.model, self.owner)
+        self._vocabulary = tokenizer.size
+        self._clock = SaveClock(
+            settings.hours_between_failures, settings.lost_minutes, state.elapsed_s
+        )
+
+    def __enter__(self) -> "Saving":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._saver.__exit__(kind, error, _)
+
+    def is_wanted(self, state: RunState) -> bool:
+        """Whether this rank's clock says so, and the disk is ready for it; only rank 0's counts."""
+        by_clock = self._settings.every_steps is None and not self._saver.is_busy
+        return by_clock and self._clock.is_due(state.elapsed_s)
+
+    def is_due(self, state: RunState) -> bool:
+        """By the number of the step, on all ranks alike."""
+        every_steps = self._settings.every_steps
+        return every_steps is not None and state.step % every_steps == 0
+
+    def in_memory_is_due(self, state: RunState) -> bool:
+        return len(self.roots) > 1 and state.step % self._settings.memory_every_steps == 0
+
+    def begin(self, state: RunState, updater: Updater, model: Any) -> None:
+        """Save to disk, after the save before has ended. Collective: every rank must call."""
+        best = [int(step) for step in state.scores] if self._settings.keep_best else []
+        links = [LATEST, BEST] if state.best_step == state.step else [LATEST]
+        place = Place(self.roots[0], self._settings.keep_last, best, links)
+        self._begin(state, updater, model, place, must=True)
+        self._clock.begun(state.elapsed_s)
+
+    def begin_in_memory(self, state: RunState, updater: Updater, model: Any) -> None:
+        """Collective: every rank must call."""
+        self._begin(state, updater, model, Place(self.roots[1], KEPT_IN_MEMORY), must=False)
+
+    def wait_until_copied(self) -> float:
+        return self._saver.wait_until_copied()
+
+    def finish(self) -> None:
+        self._saver.finish()
+
+    def results(self, step_s: float) -> Sequence[Saved]:
+        """What has been saved since the last call; `step_s` is what the step took meanwhile."""
+        results = self._saver.results()
+        self._clock.step(step_s, while_saving=self._saver.is_busy or bool(results))
+        for saved in results:
+            if saved.error is None and saved.root == self.roots[0]:
+                self._clock.saved(saved.stall_s, saved.copy_s + saved.write_s)
+        return results
+
+    def forget_memory(self) -> None:
+        """A run that is finished needs no snapshots between its checkpoints."""
+        for root in self.roots[1:]:
+            if self._keeps:
+                remove_root(root)
+
+    def forget_after(self, step: int) -> None:
+        """Remove checkpoints of later steps, of which something is wrong."""
+        for root in self.roots:
+            if self._keeps:
+                prune(root, keep=[c.step for c in all_checkpoints(root) if c.step <= step])
+
+    def _begin(
+        self, state: RunState, updater: Updater, model: Any, place: Place, must: bool
+    ) -> None:
+        weights = whole_tensors(model.state_dict(), kept=self._keeps)
+        adam = whole_tensors(optimizer_tensors(updater.optimizer, model), kept=self._keeps)
+        if not self._keeps:
+            return
+        content = {
+            "run": state.to_json(),
+            "model": self._config.model.model_dump(mode="json"),
+            "vocabulary": self._vocabulary,
+            "source_language": self._config.data.source_language,
+            "target_language": self._config.data.target_language,
+        }
+        self._saver.begin(state.step, weights, adam, content, [place], must)
+
+
+def _has_a_folder_of_its_own(run: RunDir, group: Group) -> bool:
+    """Whether this is the first rank of its host and no lower rank writes to the same folder.
+
+    Collective: every rank must call.
+    """
+    nonce = group.broadcast(secrets.token_hex(8))
+    is_first = group.local_rank == 0
+    if is_first:
+        leave_mark(run.root, nonce, group.rank)
+    group.gather(None)  # all marks are there
+    is_own = is_first and not sees_mark(run.root, nonce, range(group.rank))
+    group.gather(None)  # all have looked
+    if is_first:
+        remove_mark(run.root, nonce, group.rank)
+    return is_own

@@ -1,0 +1,124 @@
+"""The machine's own instruments, read for real."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from dragoman.telemetry.sensors.disk import Disk
+from dragoman.telemetry.sensors.memory import Memory
+from dragoman.telemetry.sensors.network import Network, Tcp
+from dragoman.telemetry.sensors.processor import Processor
+from dragoman.telemetry.sensors.sensor import AbsentError
+
+
+@pytest.fixture
+def gone():
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_the_processor_and_this_process_are_seen_working():
+    processor = Processor({3: os.getpid()})
+    before = os.times()
+    while sum(os.times()[:2]) - sum(before[:2]) < 0.2:
+        pass
+    values = processor.read()
+    assert 0 < values["cpu/percent"] <= 100
+    assert 0 <= values["cpu/steal_percent"] <= 100
+    assert values["rank/3/cpu_percent"] > 0
+
+
+def test_a_rank_that_is_gone_is_missing_and_the_rest_is_read(gone, tmp_path):
+    for sensor, value in (
+        (Processor({0: gone}), "rank/0/cpu_percent"),
+        (Memory({0: gone}), "rank/0/resident_bytes"),
+    ):
+        values = sensor.read()
+        assert values
+        assert value not in values
+        assert value in sensor.missing
+
+
+def test_memory_of_host_and_rank():
+    values = Memory({0: os.getpid()}).read()
+    assert 0 < values["rank/0/resident_bytes"] < values["memory/total_bytes"]
+    assert values["memory/available_bytes"] <= values["memory/total_bytes"]
+    assert values["memory/swap_used_bytes"] >= 0
+
+
+def test_the_disk_knows_what_is_free_where_the_run_is(tmp_path):
+    values = Disk(tmp_path).read()
+    assert 0 < values["disk/run_free_bytes"] <= values["disk/run_size_bytes"]
+    with pytest.raises(FileNotFoundError):
+        Disk(tmp_path / "gone").read()
+
+
+def test_bytes_over_an_interface_are_counted():
+    network = Network()
+    with socket.socket() as server, socket.socket() as client:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        client.connect(server.getsockname())
+        receiver, _ = server.accept()
+        with receiver:
+            before = network.read()
+            for _ in range(20):
+                client.sendall(b"x" * 50_000)
+                left = 50_000
+                while left:
+                    left -= len(receiver.recv(left))
+            after = network.read()
+    for way in ("sent", "received"):
+        gained = {
+            what: after[f"network/lo/{way}_{what}_total"] - before[f"network/lo/{way}_{what}_total"]
+            for what in ("bytes", "packets", "errors", "drops")
+        }
+        assert gained["bytes"] >= 1_000_000
+        assert gained["packets"] > 0
+
+
+def test_another_network_namespace_has_other_counters():
+    program = (
+        "from dragoman.telemetry.sensors.network import Network, Tcp\n"
+        "import socket\n"
+        "print(sorted({n.split('/')[1] for n in Network().about}), Tcp().read())"
+    )
+    unshare = ["unshare", "--net", "--map-root-user", sys.executable, "-c", program]
+    if not shutil.which("unshare"):
+        pytest.skip("needs unshare")
+    done = subprocess.run(unshare, capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr:
+        pytest.skip(f"no network namespaces here: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[] {'tcp/sent_segments_total': 0")
+
+
+def test_what_tcp_had_to_repeat():
+    values = Tcp().read()
+    assert values["tcp/retransmitted_segments_total"] >= 0
+    assert values["tcp/sent_segments_total"] > 0
+    assert "tcp/timeouts_total" in values
+
+
+def test_counters_that_a_kernel_lacks_are_missing_and_files_that_it_lacks_absent(tmp_path):
+    (tmp_path / "snmp").write_text("Ip: A\nIp: 1\nTcp: OutSegs RetransSegs\nTcp: 70 3\n")
+    (tmp_path / "netstat").write_text("IpExt: A\nIpExt: 1\n")
+    tcp = Tcp(tmp_path)
+    assert tcp.read() == {
+        "tcp/sent_segments_total": 70,
+        "tcp/retransmitted_segments_total": 3,
+    }
+    assert set(tcp.missing) == {
+        "tcp/received_errors_total",
+        "tcp/timeouts_total",
+        "tcp/lost_retransmissions_total",
+    }
+    (tmp_path / "netstat").unlink()
+    with pytest.raises(AbsentError, match="netstat cannot be read: No such file"):
+        tcp.read()
