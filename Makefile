@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test format lint types pytest bench-prepare bench-telemetry bench-network clean help
+.PHONY: chaos demo test format lint types pytest bench-prepare bench-telemetry bench-network clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -54,6 +54,9 @@ bench-telemetry: $(VENV)/.installed ## what telemetry costs a step, and how long
 
 bench-network: $(VENV)/.installed ## one run over slower and slower links, in a lab; needs root
 	$(BIN)/python benchmarks/network.py
+
+chaos: $(VENV)/.installed ## a run with one fault after another on three lab nodes; needs root
+	$(BIN)/python benchmarks/chaos.py
 
 clean: ## remove the virtual environment and the caches, keep runs and data
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
