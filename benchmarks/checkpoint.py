@@ -97,9 +97,8 @@ def measure(root: Path, repeats: int, tokens: int) -> None:
     }
     for name, seconds in rows.items():
         shares = [s / r.step_s for s, r in zip(seconds, rounds, strict=True)]
-        print(
-            f"| {name} | {statistics.median(seconds):.4f} | {100 * statistics.median(shares):.2f} % |"
-        )
+        share = 100 * statistics.median(shares)
+        print(f"| {name} | {statistics.median(seconds):.4f} | {share:.2f} % |")
     worst = max(100 * r.stall_s / r.step_s for r in (first, *rounds))
     verdict = "under 5 %, as it should be" if worst < 5 else "5 % or more, which is too much"
     print(f"\nstall, the worst of all: {worst:.2f} % of the step that takes it; {verdict}")

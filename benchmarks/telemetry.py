@@ -9,6 +9,7 @@ is all that is on by default: file, status, TensorBoard, sensors once a second.
 """
 
 import argparse
+import contextlib
 import os
 import platform
 import random
@@ -17,7 +18,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,10 +35,11 @@ from dragoman.telemetry.events import (
     StepDone,
     to_line,
 )
-from dragoman.telemetry.sensors.sampler import Sampler, sampling, sensors_of_host
+from dragoman.telemetry.sensors.sampler import Makers, Sampler, sampling, sensors_of_host
+from dragoman.telemetry.sensors.sensor import AbsentError, Sensor
 from dragoman.telemetry.status import StatusFile
 from dragoman.telemetry.tensorboard import tensorboard_mirror
-from dragoman.telemetry.writer import CAPACITY, EventWriter
+from dragoman.telemetry.writer import CAPACITY, EventWriter, Mirror
 
 STEP_S = 0.05
 PARTS = (
@@ -48,7 +52,7 @@ PARTS = (
     "checkpoint",
     "rest",
 )
-BLOCK = 40
+BLOCK = 20
 """Steps with or without telemetry, in turns."""
 
 READ = """
@@ -67,7 +71,7 @@ print(len(tables[StepDone]), len(tables[SensorReading]), wall_s, time.process_ti
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--seconds", type=float, default=60, help="of the overhead part")
+    arguments.add_argument("--seconds", type=float, default=80, help="of the overhead part")
     arguments.add_argument("--events", type=int, default=1_000_000, help="of the memory part")
     arguments.add_argument("--steps", type=int, default=300_000, help="of the run to open")
     arguments.add_argument("--ranks", type=int, default=4, help="of the run to open")
@@ -88,24 +92,25 @@ def main() -> None:
 
 def show_overhead(root: Path, seconds: float) -> None:
     run = RunDir(root)
+    run.root.mkdir()
     operations = calibrated()
-    step_s: dict[bool, list[float]] = {False: [], True: []}
+    blocks: list[float] = []
     handing_s: list[float] = []
     handing_cpu_s: list[float] = []
     beside_s = 0.0
     with ExitStack() as at_end:
-        mirrors = [StatusFile(run)]
+        mirrors: list[Mirror] = [StatusFile(run)]
         if files := tensorboard_mirror(run.tensorboard, "host"):
+            at_end.callback(files.close)
             mirrors.append(files)
         events = EventWriter(run.events_of(1, 0), mirrors)
         at_end.callback(events.close)
-        for block in range(max(2, round(seconds / STEP_S / BLOCK))):
+        makers = made_before(sensors_of_host(run.root, {0: os.getpid()}))
+        for block in range(max(5, round(seconds / STEP_S / BLOCK)) | 1):
             recorded = block % 2 == 1
-            with ExitStack() as with_sensors:
-                if recorded:
-                    makers = sensors_of_host(run.root, {0: os.getpid()})
-                    with_sensors.enter_context(sampling(events.emit, makers, "host", 1.0))
-                process_s, thread_s = time.process_time(), time.thread_time()
+            step_s: list[float] = []
+            process_s, thread_s = time.process_time(), time.thread_time()
+            with sampling(events.emit, makers, "host", 1.0 if recorded else 0.0):
                 for number in range(BLOCK):
                     begun = time.perf_counter()
                     work(operations)
@@ -114,33 +119,54 @@ def show_overhead(root: Path, seconds: float) -> None:
                         events.emit(anatomy(block * BLOCK + number, begun))
                         handing_s.append(time.perf_counter() - wall)
                         handing_cpu_s.append(time.thread_time() - cpu)
-                    step_s[recorded].append(time.perf_counter() - begun)
-                if recorded:
-                    beside_s += time.process_time() - process_s - (time.thread_time() - thread_s)
-    steps = len(step_s[True])
-    plain, told = (statistics.median(step_s[recorded]) for recorded in (False, True))
+                    step_s.append(time.perf_counter() - begun)
+            blocks.append(statistics.mean(step_s))
+            if recorded:
+                beside_s += time.process_time() - process_s - (time.thread_time() - thread_s)
+    plain = statistics.median(blocks[0::2])
     rows = {
-        "a step without telemetry": plain,
-        "a step with telemetry": told,
+        "a step without telemetry, median": plain,
         "timing and handing over, wall, mean": statistics.mean(handing_s),
         "timing and handing over, wall, largest": max(handing_s),
         "timing and handing over, CPU of the training thread, mean": statistics.mean(handing_cpu_s),
-        "CPU of the threads beside it, mean": beside_s / steps,
+        "CPU of the threads beside it, mean": beside_s / len(handing_s),
     }
-    print(f"| {steps} steps with and {steps} without, in turns | ms | share of a step |")
+    print(f"| {len(handing_s)} steps with and as many without, in turns | ms | share of a step |")
     print("|---|---|---|")
     for name, taken_s in rows.items():
         print(f"| {name} | {1000 * taken_s:.3f} | {100 * taken_s / plain:.2f} % |")
     print(
-        f"\nmedian step with telemetry / without: {told / plain:.4f}; dropped: {events.dropped}\n"
+        f"\na block with telemetry, against its two neighbors without: {against(blocks, 1)}\n"
+        f"a block without, against the two nearest without (noise): {against(blocks, 2)}\n"
+        f"events dropped: {events.dropped}\n"
     )
 
 
+def made_before(makers: Makers) -> Makers:
+    """Sensors that need not be made anew for each block; those that are absent are left out."""
+    made: dict[str, Callable[[], Sensor]] = {}
+    for name, make in makers.items():
+        with contextlib.suppress(AbsentError):
+            sensor = make()
+            made[name] = partial(lambda sensor: sensor, sensor)
+    return made
+
+
+def against(blocks: list[float], distance: int) -> str:
+    places = range(2 if distance == 2 else 1, len(blocks) - distance, 2)
+    ratios = [2 * blocks[n] / (blocks[n - distance] + blocks[n + distance]) for n in places]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return f"median {middle:.3f}, half of them from {low:.3f} to {high:.3f}"
+
+
 def calibrated() -> int:
-    """So many small operations that they take about as long as a step."""
-    begun = time.perf_counter()
-    work(2000)
-    return max(1, round(2000 * STEP_S / (time.perf_counter() - begun)))
+    """So many small operations that they take about as long as a step, when nothing is in the way."""
+    taken_s = []
+    for _ in range(10):
+        begun = time.perf_counter()
+        work(500)
+        taken_s.append(time.perf_counter() - begun)
+    return max(1, round(500 * STEP_S / min(taken_s)))
 
 
 def work(operations: int) -> None:

@@ -66,7 +66,8 @@ def until_the_end(
         with Lookout(cluster, ready.cluster, config) as lookout:
             outcome = start_once(ready, config, run, token, given, lookout)
         is_paused = outcome.code == 0 and lookout.found and _state(run) == "preempted"
-        may_start_again = cluster.min_hosts is not None and outcome.code != UserError.exit_code
+        is_mistake = outcome.code == UserError.exit_code and not outcome.lost
+        may_start_again = cluster.min_hosts is not None and not is_mistake
         if given.asked or not (is_paused or (outcome.code and may_start_again)):
             return ready, outcome
         fruitless = 0 if _step(run) > step else fruitless + 1

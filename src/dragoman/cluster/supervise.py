@@ -69,7 +69,7 @@ class Member:
     def is_lost(self) -> bool:
         """It is gone without a word, or says nothing any more."""
         if self.has_ended:
-            return self.has_spoken and self.process.returncode == SSH_FAILED
+            return self.process.returncode == SSH_FAILED
         return self.silent_s > (SILENCE_S if self.has_spoken else START_S)
 
     def tell(self, order: str) -> None:

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import psutil
 from safetensors import safe_open
 
@@ -177,16 +178,19 @@ def compare(straight: RunDir, interrupted: RunDir, steps: int) -> Compared:
 
 
 def _unequal_tensors(one: Path, other: Path) -> tuple[int, list[str]]:
-    """How many there are in either, and the names of those whose bytes differ."""
+    """How many there are in either, and the names of those that differ in shape, type or a bit."""
     with safe_open(one, framework="numpy") as first, safe_open(other, framework="numpy") as second:
         names = sorted({*first.keys(), *second.keys()})
         common = {*first.keys()} & {*second.keys()}
         return len(names), [
             name
             for name in names
-            if name not in common
-            or first.get_tensor(name).tobytes() != second.get_tensor(name).tobytes()
+            if name not in common or _bits(first.get_tensor(name)) != _bits(second.get_tensor(name))
         ]
+
+
+def _bits(tensor: np.ndarray[Any, Any]) -> tuple[str, tuple[int, ...], bytes]:
+    return str(tensor.dtype), tensor.shape, tensor.tobytes()
 
 
 def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None) -> bool:
@@ -198,7 +202,7 @@ def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None
     log = run.root.with_suffix(".log")
     line = StatusLine(SHOW_EVERY_S)
     begun = time.monotonic()
-    step, has_saved = 0, False
+    step, has_saved, is_time = 0, False, False
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,
@@ -212,18 +216,20 @@ def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None
             for event in next(news):
                 step = event.step if isinstance(event, StepDone) else step
                 has_saved = has_saved or isinstance(event, CheckpointSaved)
-            if kill_at is not None and has_saved and step >= kill_at:
+            is_time = kill_at is not None and has_saved and step >= kill_at
+            if is_time:
                 break
-            if time.monotonic() - begun > QUIET_S and line.is_due():
+            if step and time.monotonic() - begun > QUIET_S and line.is_due():
                 line.show(f"step {step:,} of {steps:,}")
             time.sleep(LOOK_EVERY_S if kill_at else SLOW_LOOK_EVERY_S)
     finally:
         _kill(process)
         line.clear()
-    if process.returncode == -signal.SIGKILL:
+    if is_time and process.returncode == -signal.SIGKILL:
         return True
     if process.returncode:
-        raise RunError(f"{_last_words(log)} (all that the run said is in {log})")
+        why = _last_words(log, process.returncode)
+        raise RunError(f"{why} (all that the run said is in {log})")
     return False
 
 
@@ -259,7 +265,9 @@ def _events(run: RunDir, kind: type[Kind]) -> list[Kind]:
     return [event for event in events if isinstance(event, kind)]
 
 
-def _last_words(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+def _last_words(log: Path, exit_code: int) -> str:
+    if exit_code < 0:
+        return f"the run was ended by {signal.Signals(-exit_code).name}"
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     said = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return said[-1] if said else next((line for line in reversed(lines) if line.strip()), "failed")
+    return said[-1] if said else next(filter(str.strip, reversed(lines)), "the run failed")

@@ -155,8 +155,9 @@ class Pulse:
         return self._beat.host
 
     @property
-    def step(self) -> int:
-        return self._beat.step
+    def steps_done(self) -> int:
+        """Without the one that is being taken."""
+        return self._beat.step - (self._beat.phase in IN_A_STEP)
 
     def begin(self) -> None:
         """Once every rank has made its pulse."""

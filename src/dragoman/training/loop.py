@@ -69,7 +69,7 @@ def run_steps(training: Training, interruption: Interruption) -> Ending:
         failure = reason_of(error, training.group.pulse)
         if not isinstance(failure, SaidElsewhere):  # the rank that says why records it too
             reason = f"{type(failure).__name__}: {failure}"
-            training.events.emit(AttemptEnded(training.group.pulse.step, "failed", reason))
+            training.events.emit(AttemptEnded(training.group.pulse.steps_done, "failed", reason))
         if failure is error:
             raise
         raise failure from error

@@ -1,10 +1,11 @@
 """Everything a loop needs, made or restored: `start` reads from top to bottom what that is."""
 
+import os
 import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,12 @@ from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.shards.files import Shards
 from dragoman.shards.passport import PreparedData
 from dragoman.sync import synchronized
+from dragoman.telemetry.clocks import compare_clocks
 from dragoman.telemetry.events import AttemptEnded, AttemptStarted
+from dragoman.telemetry.mirrors import open_mirrors
 from dragoman.telemetry.reader import attempts_so_far
+from dragoman.telemetry.sensors.sampler import sampling, sensors_of_host
 from dragoman.telemetry.status import StatusFile
-from dragoman.telemetry.tensorboard import tensorboard_mirror
 from dragoman.telemetry.writer import EventWriter, Mirror
 from dragoman.tokenizer import Tokenizer
 from dragoman.training.agreement import check_agreement, together
@@ -99,7 +102,12 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
                 attempt, group.rank, group.ranks, group.host, str(group.device), state.step + 1
             )
         )
-        group.pulse.on_loss = lambda what: _record_loss(events, group.pulse.step, what)
+        group.pulse.on_loss = lambda what: _record_loss(events, group.pulse.steps_done, what)
+        at_end.enter_context(sampled(config, run, group, events))
+        if group.ranks > 1:
+            events.emit(
+                compare_clocks(lambda: group.sums([0.0]), group.gather, group.rank, group.host)
+            )
         members = group.gather({"host": group.host, "device": str(group.device)})
         group.led(lambda: record_attempt(run, prepared, attempt, members))
         last_step = last_planned_step(config, plan)
@@ -162,16 +170,24 @@ def _record_loss(events: EventWriter, step: int, what: str) -> None:
 
 @contextmanager
 def open_events(config: Config, run: RunDir, group: Group, attempt: int) -> Iterator[EventWriter]:
-    mirrors: list[Mirror] = []
-    if group.leads:
-        mirrors.append(StatusFile(run))
-        if config.telemetry.tensorboard and (mirror := tensorboard_mirror(run.tensorboard)):
-            mirrors.append(mirror)
-    events = EventWriter(run.events_of(attempt, group.rank), mirrors)
-    try:
+    """This rank's events; one rank of each host also serves other people's tools."""
+    with ExitStack() as at_end:
+        mirrors: list[Mirror] = [StatusFile(run)] if group.leads else []
+        if group.local_rank == 0:
+            mirrors += at_end.enter_context(open_mirrors(config, run, group.host, group.leads))
+        events = EventWriter(run.events_of(attempt, group.rank), mirrors)
+        at_end.callback(events.close)
         yield events
-    finally:
-        events.close()
+
+
+def sampled(
+    config: Config, run: RunDir, group: Group, events: EventWriter
+) -> AbstractContextManager[None]:
+    """The sensors of this host, by its first rank. Collective: every rank must call."""
+    told = group.gather([group.host, os.getpid()])
+    here = {rank: pid for rank, (host, pid) in enumerate(told) if host == group.host}
+    every_s = config.telemetry.sensors_every_s if group.local_rank == 0 else 0.0
+    return sampling(events.emit, sensors_of_host(run.root, here), group.host, every_s)
 
 
 def plan_batches(shards: Shards, config: Config, ranks: int) -> BatchPlan:

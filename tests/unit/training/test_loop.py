@@ -96,6 +96,9 @@ def test_a_run_stopped_when_an_evaluation_is_due_makes_up_for_it(run_with, monke
     class AfterTenSteps:
         reason = "asked to stop by a test"
 
+        def request(self, reason):
+            raise AssertionError("no cloud is named")
+
         """Asked once a step by the loop."""
 
         steps = 0
