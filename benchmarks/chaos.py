@@ -216,7 +216,7 @@ def _train(
         took_s = time.monotonic() - begun
     finally:
         remove_lab(lab_name)
-    if process.returncode:
+    if process.returncode or read_json(run.status)["state"] != "finished":
         sys.exit((home / f"{name}.log").read_text()[-4000:])
     print(f"{name}: {took_s:.0f} s\n", flush=True)
     return took_s

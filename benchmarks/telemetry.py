@@ -160,7 +160,7 @@ def against(blocks: list[float], distance: int) -> str:
 
 
 def calibrated() -> int:
-    """So many small operations that they take about as long as a step, when nothing is in the way."""
+    """So many small operations that they take as long as a step when nothing is in their way."""
     taken_s = []
     for _ in range(10):
         begun = time.perf_counter()

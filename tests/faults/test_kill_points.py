@@ -17,7 +17,7 @@ from disk_calls import Call, Fault, die, die_half_way, disk_calls, fails_with
 from dragoman.checkpoints import tensorfile
 from dragoman.checkpoints.background import BackgroundSaver, Place, Saved
 from dragoman.checkpoints.names import folder_of
-from dragoman.checkpoints.storage import all_checkpoints, newest_whole
+from dragoman.checkpoints.storage import all_checkpoints, newest_whole, verify
 
 pytestmark = [
     pytest.mark.timeout(240),
@@ -143,6 +143,8 @@ def test_killed_before_or_inside_any_call_the_old_state_or_the_new_is_whole(tmp_
         assert killed(root, step, 2, at, how, memory)
         seen.append(state_of(root))
         assert seen[-1] in (old, new), f"killed at {at}, {calls[at - 1]}"
+        for checkpoint in all_checkpoints(root / "run"):
+            verify(checkpoint)  # half a removal does not look like a torn checkpoint
         goes_on(root)
         shutil.rmtree(root)
     assert {*seen} == {old, new}

@@ -5,6 +5,10 @@ checkpoints/step-00012000/
   optimizer.safetensors   Adam's mean and square for each of them
   state.json              how far the run is; the model's shape and languages
   tokenizer.model         so that a checkpoint can translate on its own
-  manifest.json           size and SHA-256 of each of these
+  manifest.json           size and SHA-256 of each of these; of which step and whose they are
 checkpoints/latest, best  links
+checkpoints/.replaced-step-00012000
+                          the old one while a new one of the same step takes its place
+checkpoints/.unfinished-*, .removed-*
+                          half a save and half a removal; the next save sweeps them away
 """

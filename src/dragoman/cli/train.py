@@ -77,6 +77,6 @@ def _start(config: "Config", run: "RunDir", workers: int | None, hosts: str | No
             from dragoman.training.loop import train as train_run
 
             train_run(config, run)
-    if not code and read_json(run.status).get("state") == "preempted":
-        return PREEMPTED
-    return code
+    # Whoever was asked to stop before the first step has left the run in preparation.
+    is_finished = read_json(run.status).get("state") == "finished"
+    return code if code or is_finished else PREEMPTED

@@ -65,7 +65,8 @@ def until_the_end(
         step = _step(run)
         with Lookout(cluster, ready.cluster, config) as lookout:
             outcome = start_once(ready, config, run, token, given, lookout)
-        is_paused = outcome.code == 0 and lookout.found and _state(run) == "preempted"
+        # Asked before the first step, workers end without a word about the run's state.
+        is_paused = outcome.code == 0 and lookout.found and _state(run) != "finished"
         is_mistake = outcome.code == UserError.exit_code and not outcome.lost
         may_start_again = cluster.min_hosts is not None and not is_mistake
         if given.asked or not (is_paused or (outcome.code and may_start_again)):

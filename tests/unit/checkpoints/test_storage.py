@@ -236,6 +236,22 @@ def test_a_save_of_the_same_step_takes_the_place_of_the_one_before(tmp_path):
     assert torch.equal(newest_whole(tmp_path).model()["weight"], torch.full((3, 2), 2.0))
 
 
+def test_a_replacement_that_fails_leaves_the_old_one_under_its_name(tmp_path, monkeypatch):
+    save(tmp_path, 10, value=1.0)
+    real = type(tmp_path).rename
+
+    def rename(path, target):
+        if path.name.startswith(".unfinished-"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path, target)
+
+    monkeypatch.setattr(type(tmp_path), "rename", rename)
+    with pytest.raises(StorageError, match="Input/output error while saving a checkpoint"):
+        save(tmp_path, 10, value=2.0)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000010"]
+    assert torch.equal(newest_whole(tmp_path).model()["weight"], torch.full((3, 2), 1.0))
+
+
 def test_what_the_library_has_written_is_read_as_before(tmp_path):
     """Checkpoints of releases whose manifests had only files in them."""
     folder = save(tmp_path, 5, value=2.0).folder
