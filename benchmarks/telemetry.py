@@ -106,7 +106,7 @@ def show_overhead(root: Path, seconds: float) -> None:
         events = EventWriter(run.events_of(1, 0), mirrors)
         at_end.callback(events.close)
         makers = made_before(sensors_of_host(run.root, {0: os.getpid()}))
-        for block in range(max(5, round(seconds / STEP_S / BLOCK)) | 1):
+        for block in range(max(9, round(seconds / STEP_S / BLOCK)) | 1):
             recorded = block % 2 == 1
             step_s: list[float] = []
             process_s, thread_s = time.process_time(), time.thread_time()

@@ -40,7 +40,7 @@ SAVES = 5
 """Checkpoints of a short run, so that some steps are lost by a kill at most of its steps."""
 LOOK_EVERY_S = 0.002
 """Less than a step takes, so that a run is killed at the step that was meant, or soon after."""
-SLOW_LOOK_EVERY_S = 0.1
+SLOW_LOOK_EVERY_S = 0.02
 TRIES = 3
 """Of killing a run whose steps are so short that it may end first."""
 QUIET_S = 2.0
@@ -221,7 +221,7 @@ def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None
                 break
             if step and time.monotonic() - begun > QUIET_S and line.is_due():
                 line.show(f"step {step:,} of {steps:,}")
-            time.sleep(LOOK_EVERY_S if kill_at else SLOW_LOOK_EVERY_S)
+            time.sleep(LOOK_EVERY_S if kill_at and step else SLOW_LOOK_EVERY_S)
     finally:
         _kill(process)
         line.clear()

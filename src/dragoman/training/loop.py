@@ -283,17 +283,20 @@ def save(training: Training, state: RunState, must_succeed: bool) -> None:
     training.saving.begin(state, training.updater, training.model)
     if must_succeed:
         training.saving.finish()
-        together(training.group, lambda: tell_of_saves(training, 0.0, must_succeed=True))
+        together(training.group, lambda: tell_of_saves(training, 0.0, needed_step=state.step))
 
 
-def tell_of_saves(training: Training, step_s: float, must_succeed: bool = False) -> None:
-    """What has been saved beside the last steps; trouble is told once."""
+def tell_of_saves(training: Training, step_s: float, needed_step: int | None = None) -> None:
+    """What has been saved beside the last steps; trouble is told once.
+
+    Rank 0 fails when the checkpoint of `needed_step` could not be saved.
+    """
     for saved in training.saving.results(step_s):
         if saved.error is None and saved.folder:
             training.events.emit(
                 CheckpointSaved(saved.step, saved.folder.name, saved.bytes, saved.write_s)
             )
-        elif saved.error and must_succeed and training.group.leads:
+        elif saved.error and saved.step == needed_step and training.group.leads:
             raise saved.error
         elif saved.error and saved.is_news:
             training.events.emit(Trouble(saved.step, str(saved.error)))

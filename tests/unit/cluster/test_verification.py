@@ -1,8 +1,11 @@
 """What is compared, on runs written here; tests/faults has the command on real ones."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
+import psutil
 import pytest
 from safetensors.numpy import save_file
 
@@ -143,3 +146,28 @@ def test_a_run_that_failed_is_quoted(tmp_path):
     assert verification._last_words(log, -9) == "the run was ended by SIGKILL"
     log.write_text("Traceback\nKeyError: 3\n\n")
     assert verification._last_words(log, 1) == "KeyError: 3"
+
+
+def test_a_kill_reaches_workers_in_sessions_of_their_own_and_lets_none_say_a_word(tmp_path):
+    """As the launcher, its agent and a worker that would save when it is asked to end."""
+    said = tmp_path / "said"
+    worker = (
+        "import signal, sys, time\n"
+        f"signal.signal(signal.SIGTERM, lambda *_: open({str(said)!r}, 'w').close())\n"
+        "print('ready', flush=True); time.sleep(100)"
+    )
+    parent = (
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', sys.argv[1], *sys.argv[2:]], start_new_session=True)"
+    )
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", parent, parent, worker], stdout=subprocess.PIPE
+    )
+    with launcher:
+        assert launcher.stdout.readline() == b"ready\n"
+        family = psutil.Process(launcher.pid).children(recursive=True)
+        assert len(family) == 2
+        verification._kill(launcher)
+    assert launcher.returncode == -9
+    assert not any(member.is_running() for member in family)
+    assert not said.exists()
