@@ -401,6 +401,12 @@ class PreemptionSettings(Section):
     """Seconds between two questions. AWS gives two minutes' notice, Google half a minute."""
 
 
+class CostSettings(Section):
+    host_per_hour: NonNegativeFloat = 0.0
+    """What one host costs an hour; 0: not known, and no costs are told."""
+    currency: str = "USD"
+
+
 class Config(Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     """Names the prepared data and, unless --run says otherwise, the run: runs/<name>."""
@@ -416,6 +422,7 @@ class Config(Section):
     checkpoints: CheckpointSettings = CheckpointSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     preemption: PreemptionSettings = PreemptionSettings()
+    cost: CostSettings = CostSettings()
 
     @model_validator(mode="after")
     def schedule_knows_its_end(self) -> Self:

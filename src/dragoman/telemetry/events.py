@@ -43,6 +43,11 @@ class StepDone:
     traffic_bytes: dict[str, float] = field(default_factory=dict)
     """Of the interface between ranks: sent and received as the kernel counted them, sent as the
     algorithm predicts it. Told by one rank of each host."""
+    counts: dict[str, float] = field(default_factory=dict)
+    """Of this rank's share of the step: source_tokens and target_tokens without padding, positions
+    (both sides, with padding), sequences, and flops, which the model needs for its tokens."""
+    memory_peak_bytes: float | None = None
+    """The most that this rank has held at once so far: on a GPU of its memory, else resident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,17 @@ class Evaluated:
     is_best: bool
     seconds: float
     samples: list[dict[str, str]] = field(default_factory=list)
+    validation_loss_error: float | None = None
+    """Standard error of the loss, from its scatter over the sentences."""
+    train_sample_loss_error: float | None = None
+    bleu_low: float | None = None
+    """With bleu_high the 95 % interval, by resampling sentences."""
+    bleu_high: float | None = None
+    compared_step: int | None = None
+    """The best evaluation before this one, with which its translations were compared."""
+    bleu_gain_p: float | None = None
+    """How probable a BLEU difference of this size to that one is by the choice of sentences alone
+    (paired resampling, both directions)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +133,18 @@ class ClockOffset:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceFound:
+    """What a rank computes on; told at the start."""
+
+    device: str
+    name: str
+    precision: str
+    peak_flops: float | None
+    """A second, in large matrix products of that precision; measured. None: not known."""
+    memory_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class EventsDropped:
     """What is missing in this file, because the disk was too slow or refused to write."""
 
@@ -136,6 +164,7 @@ Event: TypeAlias = (
     | SensorsFound
     | SensorReading
     | ClockOffset
+    | DeviceFound
     | EventsDropped
 )
 
@@ -149,6 +178,7 @@ KINDS: dict[str, type[Any]] = {
     "sensors-found": SensorsFound,
     "sensors": SensorReading,
     "clock": ClockOffset,
+    "device": DeviceFound,
     "dropped": EventsDropped,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}

@@ -33,6 +33,7 @@ FREE_KEYS = (
     "checkpoints",
     "telemetry",
     "preemption",
+    "cost",
 )
 # What may differ between the ranks of one attempt: where a host has its files, and whose host it
 # is. Everything else decides when ranks meet, and a rank that comes at another time would wait for

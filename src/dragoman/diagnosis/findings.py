@@ -1,0 +1,43 @@
+"""What an answer is made of: a verdict in words, how sure it is, and the figures it rests on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Confidence = Literal["high", "medium", "low", "none"]
+"""none: the verdict is that nothing can be said, and the sentence says why."""
+
+UNKNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class Figure:
+    name: str
+    value: float | int | str | None
+    unit: str
+    """s, bytes, bytes/s, share (0 to 1), steps, tokens, nats, BLEU, ...; empty: a pure number or a
+    word."""
+    low: float | None = None
+    """With `high`: a 95 % interval."""
+    high: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    key: str
+    """Names the question for programs: duration, trained, overfitting, ..."""
+    question: str
+    verdict: str
+    """A few words, out of those that the question's module lists; what a card shows."""
+    confidence: Confidence
+    sentence: str
+    """The answer in plain words, with its most important figures."""
+    evidence: Sequence[Figure]
+    advice: str = ""
+    """What to do about it; empty: nothing needs to be done."""
+
+
+def unknown(key: str, question: str, because: str, evidence: Sequence[Figure] = ()) -> Finding:
+    """An answer that is none: `because` goes on after "Not known, because "."""
+    return Finding(key, question, UNKNOWN, "none", f"Not known, because {because}.", evidence)
