@@ -16,7 +16,7 @@ import psutil
 import torch
 
 from dragoman.distributed.group import Group
-from dragoman.model.loss import LossSums, Objective
+from dragoman.model.loss import Objective
 from dragoman.model.transformer import Transformer
 from dragoman.training.step import Updater
 
@@ -100,7 +100,7 @@ def nan_at(group: Group, rank: int, step: int) -> Iterator[None]:
 
     def forward_to_nan(self, batch):
         sums = real_forward(self, batch)
-        return LossSums(sums.smoothed * math.nan, sums.likelihood)
+        return sums._replace(smoothed=sums.smoothed * math.nan)
 
     def accumulate(real, self, *inputs):
         with (

@@ -4,10 +4,10 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dragoman.errors import CorruptFileError, storage_errors
 
@@ -42,11 +42,24 @@ class RunDir:
     def checkpoints(self) -> Path:
         return self.root / "checkpoints"
 
+    @property
+    def references(self) -> Path:
+        """Of the sentences that evaluations during training translate, one a line."""
+        return self.root / "translations" / "references.txt"
+
+    def translations(self, step: int) -> Path:
+        """Of the evaluation after this step, line by line beside `references`."""
+        return self.root / "translations" / f"step-{step:08d}.txt"
+
     def report(self, suffix: str) -> Path:
         return self.root / f"report.{suffix}"
 
     def evaluation(self, split: str) -> Path:
         return self.root / f"evaluation-{split}.json"
+
+    def evaluation_text(self, split: str, what: Literal["translations", "references"]) -> Path:
+        """Beside `evaluation`, one sentence a line."""
+        return self.root / f"evaluation-{split}.{what}.txt"
 
     def events_of(self, attempt: int, rank: int) -> Path:
         return self.events / f"attempt-{attempt:03d}-rank-{rank:04d}.jsonl"
@@ -72,6 +85,20 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_whole(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_sentences(path: Path, sentences: Iterable[str]) -> None:
+    """One a line; line feeds inside them become spaces, which no score tells apart."""
+    write_whole(path, "".join(sentence.replace("\n", " ") + "\n" for sentence in sentences))
+
+
+def read_sentences(path: Path) -> list[str] | None:
+    """None: there is no such file, or it cannot be read as UTF-8 text."""
+    try:  # as bytes: text mode would end lines at carriage returns inside them too
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def read_json(path: Path) -> dict[str, Any]:

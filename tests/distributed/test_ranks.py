@@ -18,6 +18,8 @@ from processes import (
 
 from dragoman.cli.train import PREEMPTED
 from dragoman.rundir import RunDir, read_json
+from dragoman.telemetry.events import Evaluated
+from dragoman.telemetry.reader import read_events
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -60,6 +62,18 @@ def test_one_rank_with_two_micro_batches_equals_two_ranks_with_one(digits, tmp_p
         # Adam is blind to a constant factor, so the losses alone would not show a wrong divisor.
         assert one.gradient_norm == pytest.approx(together[step].gradient_norm, rel=1e-3)
     assert "2 micro-batches a step" in done.stdout
+    by_one, by_two = (
+        [
+            recorded.stamped.event
+            for recorded in read_events(RunDir(tmp_path / f"by-{workers}"), rank=0)
+            if isinstance(recorded.stamped.event, Evaluated)
+        ]
+        for workers in (1, 2)
+    )
+    assert len(by_one) == len(by_two) > 0
+    for one, two in zip(by_one, by_two, strict=True):
+        assert one.validation_loss == pytest.approx(two.validation_loss, abs=1e-4)
+        assert one.validation_loss_error == pytest.approx(two.validation_loss_error, rel=1e-2)
 
 
 def test_a_signal_to_one_rank_stops_all_and_the_same_command_goes_on(digits, tmp_path):

@@ -166,6 +166,11 @@ def test_two_hosts_share_neither_memory_files_nor_ports(whole):
     assert held.wait() == 0
 
 
+def test_a_login_does_not_run_what_the_machines_owner_does_at_logins(whole):
+    # Bash reads ~/.bashrc in sessions of sshd, but not in a shell inside a shell.
+    assert int(ssh(whole, "node1", "echo $SHLVL").stdout) > 1
+
+
 def test_status_lists_what_runs_on_each_host():
     with lab(nodes=2) as it:
         start(it, "node2", "sleep", "1234")

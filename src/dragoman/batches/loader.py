@@ -5,6 +5,7 @@ import threading
 from types import TracebackType
 from typing import NamedTuple
 
+from dragoman.batches.amounts import Amounts, amounts_of
 from dragoman.batches.collate import Batch, collate
 from dragoman.batches.plan import BatchPlan, share_out
 from dragoman.distributed.group import Group
@@ -25,6 +26,8 @@ class StepBatches(NamedTuple):
     """Target tokens of the whole step, over all ranks."""
     most_passes: int
     """Micro-batches of the rank that has most of them."""
+    amounts: Amounts
+    """Of this rank's micro-batches."""
 
 
 class Loader:
@@ -87,4 +90,5 @@ class Loader:
             )
             for number in numbers
         ]
-        return StepBatches(step, batches, numbers, batch.tokens, max(map(len, shares)))
+        amounts = amounts_of([self._plan.lengths[batch.micro_batches[n].pairs] for n in numbers])
+        return StepBatches(step, batches, numbers, batch.tokens, max(map(len, shares)), amounts)

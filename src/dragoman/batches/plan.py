@@ -58,7 +58,8 @@ class BatchPlan:
                 "data.max_length"
             )
         self._target_lengths = lengths[:, 1]
-        self._lengths = lengths
+        self.lengths = lengths
+        """[pairs, 2]: of source and target."""
         self._seed = seed
         cells = _cells(lengths)
         self._cell_of_pair = cells.of_pair
@@ -92,7 +93,7 @@ class BatchPlan:
         for number in grouping[index]:
             pairs = order[self._bounds[number] : self._bounds[number + 1]]
             tokens += int(self._target_lengths[pairs].sum())
-            micro_batches.append(MicroBatch(pairs, len(pairs) * int(self._lengths[pairs].max())))
+            micro_batches.append(MicroBatch(pairs, len(pairs) * int(self.lengths[pairs].max())))
         return GlobalBatch(tuple(micro_batches), tokens)
 
     def epoch_of(self, step: int) -> float:

@@ -49,6 +49,8 @@ class Place:
     future that the run has gone back from."""
     keep: Collection[int] = ()
     """Steps that stay beside them."""
+    trusted_step: int | None = None
+    """The newest up to this step stays as well: later ones may turn out to be useless."""
     links: Sequence[str] = (LATEST,)
     """What is to point to it."""
 
@@ -244,7 +246,12 @@ def _updates_done(model: Tensors) -> torch.cuda.Event | None:
 
 def _prune(place: Place, step: int) -> None:
     earlier = [c.step for c in all_checkpoints(place.root) if c.step <= step]
-    prune(place.root, keep={*earlier[-place.keep_last :], *(s for s in place.keep if s <= step)})
+    keep = {*earlier[-place.keep_last :], *(s for s in place.keep if s <= step)}
+    if place.trusted_step is not None:
+        trusted = [s for s in earlier if s <= place.trusted_step]
+        # With the oldest of the others, so that one is left to be trusted when its time comes.
+        keep |= {*trusted[-1:], *earlier[len(trusted) : len(trusted) + 1]}
+    prune(place.root, keep)
 
 
 def _kind_of(error: Exception) -> str:

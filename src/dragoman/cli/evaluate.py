@@ -22,7 +22,7 @@ def evaluate(
     from dragoman.decoding.translator import translate
     from dragoman.distributed.group import pick_device
     from dragoman.evaluation.metrics import score
-    from dragoman.rundir import RunDir, write_json
+    from dragoman.rundir import RunDir, write_json, write_sentences
     from dragoman.shards.passport import PreparedData
 
     directory = RunDir(run)
@@ -36,6 +36,9 @@ def evaluate(
             trained.model, trained.tokenizer, sources, settings, device, progress.advance
         )
     scores = score(translations, references, config.data.target_language)
+    # So that `dragoman compare` can test sentence by sentence whether another run is better.
+    write_sentences(directory.evaluation_text(split, "translations"), translations)
+    write_sentences(directory.evaluation_text(split, "references"), references)
     samples = zip(sources, translations, references, strict=True)
     write_json(
         directory.evaluation(split),
@@ -54,5 +57,6 @@ def evaluate(
     )
     steps = " + ".join(f"{step:,}" for step in trained.steps)
     say(f"{split}, {len(sources):,} sentences, beam {settings.beam}, weights of step {steps}:")
-    say(f"  BLEU {scores.bleu:.1f}  {scores.bleu_signature}")
+    interval = f"({scores.bleu_low:.1f} to {scores.bleu_high:.1f})"
+    say(f"  BLEU {scores.bleu:.1f} {interval}  {scores.bleu_signature}")
     say(f"  chrF {scores.chrf:.1f}  {scores.chrf_signature}")

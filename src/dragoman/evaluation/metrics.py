@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+
+from dragoman.evaluation.significance import bleu_for, bleu_interval, sentence_counts
 
 
 class Scores(NamedTuple):
@@ -12,15 +13,20 @@ class Scores(NamedTuple):
     chrf: float
     bleu_signature: str
     chrf_signature: str
+    bleu_low: float
+    """With bleu_high the 95 % interval, by resampling sentences."""
+    bleu_high: float
 
 
 def score(translations: Sequence[str], references: Sequence[str], target_language: str) -> Scores:
     """Detokenized translations against raw references; the language chooses the tokenization."""
-    # `force` only silences advice about text that looks tokenized; it changes no figure.
-    bleu, chrf = BLEU(trg_lang=target_language, force=True), CHRF()
+    bleu, chrf = bleu_for(target_language), CHRF()
+    interval = bleu_interval(sentence_counts(bleu, translations, references))
     return Scores(
         bleu=bleu.corpus_score(list(translations), [list(references)]).score,
         chrf=chrf.corpus_score(list(translations), [list(references)]).score,
         bleu_signature=str(bleu.get_signature()),
         chrf_signature=str(chrf.get_signature()),
+        bleu_low=interval.low,
+        bleu_high=interval.high,
     )

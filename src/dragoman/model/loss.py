@@ -23,6 +23,8 @@ class LossSums(NamedTuple):
     """What training minimizes, in nats, summed over target tokens."""
     likelihood: Tensor
     """Negative log-likelihood without smoothing, summed likewise."""
+    likelihood_N: Tensor
+    """The same of each target token, without a gradient."""
 
 
 class Objective(nn.Module):
@@ -48,17 +50,17 @@ def smoothed_cross_entropy(
     if torch.is_autocast_enabled(hidden_ND.device.type):
         dtype = torch.get_autocast_dtype(hidden_ND.device.type)
         hidden_ND, weight_VD = hidden_ND.to(dtype), weight_VD.to(dtype)
-    smoothed, likelihood = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+    sums = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         hidden_ND, weight_VD, target_N, smoothing
     )
-    return LossSums(smoothed, likelihood)
+    return LossSums(*sums)
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         vocabulary = weight_VD.shape[0]
         rows = max(1, CHUNK_BYTES.get(hidden_ND.device.type, 16 << 20) // (4 * vocabulary))
         learning = any(ctx.needs_input_grad[:2])
@@ -66,12 +68,15 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         grad_hidden = torch.empty_like(hidden_ND, dtype=torch.float32) if learning else None
         grad_weight = torch.zeros_like(weight_VD, dtype=torch.float32) if learning else None
         smoothed = likelihood = torch.zeros((), dtype=torch.float32, device=hidden_ND.device)
+        likelihood_N = torch.empty(hidden_ND.shape[0], dtype=torch.float32, device=hidden_ND.device)
         for begin in range(0, hidden_ND.shape[0], rows):
             part = slice(begin, begin + rows)
             hidden, target_C1 = hidden_ND[part], target_N[part].unsqueeze(1)
             logits_CV = (hidden @ weight_VD.T).float()
             log_total_C1 = logits_CV.logsumexp(dim=1, keepdim=True)
-            target_loss = (log_total_C1 - logits_CV.gather(1, target_C1)).sum()
+            target_loss_C1 = log_total_C1 - logits_CV.gather(1, target_C1)
+            likelihood_N[part] = target_loss_C1.squeeze(1)
+            target_loss = target_loss_C1.sum()
             likelihood = likelihood + target_loss
             if smoothing:
                 spread = (log_total_C1 - logits_CV.mean(dim=1, keepdim=True)).sum()
@@ -91,8 +96,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         if learning:
             ctx.save_for_backward(grad_hidden, grad_weight)
             ctx.dtypes = hidden_ND.dtype, weight_VD.dtype
-        ctx.mark_non_differentiable(likelihood)
-        return smoothed, likelihood
+        ctx.mark_non_differentiable(likelihood, likelihood_N)
+        return smoothed, likelihood, likelihood_N
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:

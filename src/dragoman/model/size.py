@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from dragoman.batches.amounts import Amounts
 from dragoman.config import ModelSettings
 
 FP32_BYTES = 4
@@ -47,19 +48,31 @@ def count_parameters(model: ModelSettings, vocabulary: int) -> int:
 
 
 def training_flops_per_token(model: ModelSettings, vocabulary: int, mean_length: int) -> int:
+    """For one source and one target token of a pair of that length on both sides."""
+    square = mean_length**2
+    pair = Amounts(1, mean_length, mean_length, 2 * mean_length, square, square, square)
+    return training_flops(model, vocabulary, pair) // mean_length
+
+
+def training_flops(model: ModelSettings, vocabulary: int, amounts: Amounts) -> int:
     """Multiplications and additions of all matrix products, attention's included.
 
-    One source token passes the encoder and the decoder's look-up of it, one target token the
-    decoder and the output projection. Backward computes two products for each of forward's.
+    What the model needs for its tokens: padding is not credited. A source token passes the encoder
+    and the decoder's look-up of it, a target token the decoder and the output projection. Backward
+    computes two products for each of forward's.
     """
-    products = 2 * model.width * model.filter
-    # Scores and weighted sum over mean_length positions; a causal mask is not credited.
-    attending = 2 * model.width * mean_length
-    source_token = model.encoder_layers * (4 * model.width**2 + attending + products)
-    source_token += model.decoder_layers * 2 * model.width**2
-    target_token = model.decoder_layers * (6 * model.width**2 + 2 * attending + products)
-    target_token += model.width * vocabulary
-    forward = 2 * (source_token + target_token)
+    encoder, decoder = model.encoder_layers, model.decoder_layers
+    square, filters = model.width**2, 2 * model.width * model.filter
+    source_token = encoder * (4 * square + filters) + decoder * 2 * square
+    target_token = decoder * (6 * square + filters) + model.width * vocabulary
+    # Scores and weighted sums over all positions; a causal mask is not credited.
+    attended = encoder * amounts.source_squared
+    attended += decoder * (amounts.target_squared + amounts.source_times_target)
+    forward = 2 * (
+        source_token * amounts.source_tokens
+        + target_token * amounts.target_tokens
+        + 2 * model.width * attended
+    )
     return 3 * forward
 
 

@@ -10,11 +10,20 @@ from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.sync.memory import free_memory, is_out_of_memory
 from dragoman.sync.replicas import Replicas
+from dragoman.sync.stopwatch import Mark, Stopwatch
 
 if TYPE_CHECKING:
     from dragoman.sync.sharded import Sharded
 
-__all__ = ["Replicas", "Sync", "free_memory", "is_out_of_memory", "synchronized"]
+__all__ = [
+    "Mark",
+    "Replicas",
+    "Stopwatch",
+    "Sync",
+    "free_memory",
+    "is_out_of_memory",
+    "synchronized",
+]
 
 Sync: TypeAlias = "Replicas | Sharded"
 

@@ -5,8 +5,6 @@ All ranks send the same buckets in the same order, so a rank that cannot make it
 send something, or the others would wait for ever.
 """
 
-import time
-
 import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import GradBucket  # torch.distributed has it, unknown to mypy
@@ -17,16 +15,20 @@ from dragoman.batches.collate import Batch, smallest_batch
 from dragoman.distributed.group import Group
 from dragoman.model.loss import LossSums, Objective
 from dragoman.sync.memory import free_memory
+from dragoman.sync.stopwatch import Mark, Stopwatch
 
 
 class Replicas:
+    knows_exposed = True
+
     def __init__(self, objective: Objective, group: Group) -> None:
         """Collective: every rank must call; weights are taken from rank 0."""
         self._objective, self._group = objective.to(group.device), group
         self._sent: list[Future[Tensor]] = []  # of the current step, in the order of the buckets
-        self.last_ready_at: float | None = None
-        """When backward had made the last gradients of the current step: what it takes from then
-        on is not hidden behind computing."""
+        self._stopwatch = Stopwatch(group.device)
+        self.last_ready: Mark | None = None
+        """Its mark when backward had made the last gradients of the current step: what it takes
+        from then on is not hidden behind computing. None: nothing has been sent."""
         self._rehearses = False
         self._parallel = self._tied_together(init_sync=True)
 
@@ -34,7 +36,7 @@ class Replicas:
         """Forget the gradients of the step before; replicas need not make equally many passes."""
         self._objective.zero_grad()
         self._sent.clear()
-        self.last_ready_at = None
+        self.last_ready = None
 
     def forward(self, batch: Batch, is_last: bool) -> LossSums:
         """Its backward adds to the gradients, and of a rank's last micro-batch also sends them."""
@@ -101,7 +103,7 @@ class Replicas:
             at_once: Future[Tensor] = Future()
             at_once.set_result(bucket.buffer())
             return at_once
-        self.last_ready_at = time.perf_counter()
+        self.last_ready = self._stopwatch.mark()
         work = dist.all_reduce(bucket.buffer(), async_op=True)
         assert work
         travelling: Future[Tensor] = work.get_future().then(lambda done: done.value()[0])

@@ -12,9 +12,14 @@ from dragoman.batches.collate import Batch, smallest_batch
 from dragoman.distributed.group import Group
 from dragoman.errors import RunError
 from dragoman.model.loss import LossSums, Objective
+from dragoman.sync.stopwatch import Mark
 
 
 class Sharded:
+    knows_exposed = False
+    """Gradients and weights travel all through forward and backward."""
+    last_ready: Mark | None = None
+
     def __init__(self, objective: Objective, group: Group) -> None:
         """Collective: every rank must call, with the same weights."""
         self._objective, self._group = objective, group
@@ -29,8 +34,6 @@ class Sharded:
             sharded.set_gradient_divide_factor(1.0)
             sharded.set_force_sum_reduction_for_comms(True)
         self._root = sharded
-        self.last_ready_at: float | None = None
-        """Not known: gradients and weights travel all through forward and backward."""
 
     def begin_step(self, missing_passes: int) -> None:
         """Forget the gradients of the step before; make the passes that only others have work for.

@@ -5,7 +5,14 @@ What stands before the first slash is the group that these programs show togethe
 
 from collections.abc import Iterator
 
-from dragoman.telemetry.events import CheckpointSaved, Evaluated, SensorReading, Stamped, StepDone
+from dragoman.telemetry.events import (
+    CheckpointSaved,
+    DeviceFound,
+    Evaluated,
+    SensorReading,
+    Stamped,
+    StepDone,
+)
 
 COUNTER = "_total"
 
@@ -39,6 +46,7 @@ class Figures:
         self.step = 0
         self._host, self._of_rank_only = host, of_rank_only
         self._rates = Rates()
+        self._peak_flops: float | None = None
 
     def of(self, stamped: Stamped) -> Iterator[tuple[str, float]]:
         self.step = getattr(stamped.event, "step", self.step)
@@ -46,10 +54,13 @@ class Figures:
             case StepDone() as step:
                 if not self._of_rank_only:
                     yield from _of_step(step)
+                yield from self._of_counts(step)
                 for part, seconds in step.parts_s.items():
                     yield f"step parts/{part} seconds", seconds
                 for way, count in step.traffic_bytes.items():
                     yield f"traffic/{way.replace('_', ' ')} megabytes", count / 1e6
+            case DeviceFound(peak_flops=float(peak)):
+                self._peak_flops = peak
             case Evaluated() as evaluated:
                 yield from _of_evaluation(evaluated)
             case CheckpointSaved() as saved:
@@ -57,6 +68,23 @@ class Figures:
                 yield "checkpoint/megabytes", saved.bytes / 1e6
             case SensorReading(values=values):
                 yield from self._of_reading(stamped.monotonic_at, values)
+
+    def _of_counts(self, step: StepDone) -> Iterator[tuple[str, float]]:
+        counts = step.counts
+        if counts.get("positions"):
+            tokens = counts["source_tokens"] + counts["target_tokens"]
+            yield "batch/padding percent", 100 * (1 - tokens / counts["positions"])
+            yield "batch/sequences of this rank", counts["sequences"]
+        if counts and step.step_s > 0:
+            yield (
+                "speed/source tokens per second of this rank",
+                counts["source_tokens"] / step.step_s,
+            )
+            if self._peak_flops:
+                used = counts["flops"] / step.step_s / self._peak_flops
+                yield "speed/model FLOPs utilisation percent", 100 * used
+        if step.memory_peak_bytes:
+            yield "memory/peak gigabytes of this rank", step.memory_peak_bytes / 1e9
 
     def _of_reading(
         self, monotonic_at: float, values: dict[str, float]

@@ -5,13 +5,15 @@ import time
 from contextlib import nullcontext
 from typing import Literal, NamedTuple
 
+from dragoman.batches.amounts import Amounts
 from dragoman.batches.loader import Loader
 from dragoman.config import Config
 from dragoman.console import duration, say
 from dragoman.decoding.translator import translate
 from dragoman.distributed.group import join, reason_of
 from dragoman.errors import RunError, SaidElsewhere
-from dragoman.evaluation.metrics import score
+from dragoman.evaluation.metrics import Scores, score
+from dragoman.model.size import training_flops
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import (
     AttemptEnded,
@@ -22,14 +24,19 @@ from dragoman.telemetry.events import (
 )
 from dragoman.training.agreement import said_once, together
 from dragoman.training.comparison import compare
+from dragoman.training.devices import memory_peak_bytes
 from dragoman.training.interruption import Interruption, common_reason, interruptions
 from dragoman.training.notices import notices
 from dragoman.training.numbers import judge
 from dragoman.training.rollback import roll_back
 from dragoman.training.shortage import smaller_pieces
-from dragoman.training.start import Training, start
+from dragoman.training.start import Training, start, tell_clocks
 from dragoman.training.state import RunState
 from dragoman.training.tensors import whole_objective
+from dragoman.training.translations import AgainstBest
+
+CLOCKS_EVERY_S = 300.0
+"""Between two comparisons of the hosts' clocks; in between their drift is taken for steady."""
 
 
 class Ending(NamedTuple):
@@ -89,6 +96,7 @@ def run_on(
     """
     config, group, saving = training.config, training.group, training.saving
     ending = None
+    clocks_compared_s = state.elapsed_s
     equal_at = compare(training, state.step, None)
     if evaluation_is_due(config, state):
         state = evaluate(training, state)
@@ -106,8 +114,11 @@ def run_on(
             raise said_once(group, RunError(f"step {state.step:,}: {verdict.what}"))
         elif verdict.action == "roll back" and not interrupted:
             state = roll_back(training, state, verdict)
-            save(training, state, must_succeed=False)  # so that it is known after a crash, too
+            save(training, state, must=True)  # so that it is known after a crash, too
             return state, None
+        if state.elapsed_s - clocks_compared_s >= CLOCKS_EVERY_S:  # of rank 0, on all ranks alike
+            tell_clocks(group, training.events)
+            clocks_compared_s = state.elapsed_s
         if comparison_is_due(config, state):
             equal_at = compare(training, state.step, equal_at)
 
@@ -120,8 +131,8 @@ def run_on(
         if looked:
             state = evaluate(training, state)
             ending = ending or planned_ending(training, state)
-        if looked or ending or wants_save or saving.is_due(state):
-            save(training, state, must_succeed=ending is not None)
+        if looked or ending or wants_save:
+            save(training, state, must=bool(looked), must_succeed=ending is not None)
         elif saving.in_memory_is_due(state):
             saving.begin_in_memory(state, training.updater, training.model)
     return state, ending
@@ -199,8 +210,21 @@ def take_step(
         step_s=seconds,
         parts_s={**parts, "rest": max(0.0, seconds - sum(parts.values()))},
         traffic_bytes=training.traffic.of_step(),
+        counts=counts_of(training, work.amounts),
+        memory_peak_bytes=memory_peak_bytes(group.device),
     )
     return state, done, wishes > 0, save_wishes > 0
+
+
+def counts_of(training: Training, amounts: Amounts) -> dict[str, float]:
+    model, vocabulary = training.config.model, training.tokenizer.size
+    return {
+        "source_tokens": amounts.source_tokens,
+        "target_tokens": amounts.target_tokens,
+        "positions": amounts.positions,
+        "sequences": amounts.sequences,
+        "flops": training_flops(model, vocabulary, amounts),
+    }
 
 
 def planned_ending(training: Training, state: RunState) -> Ending | None:
@@ -230,10 +254,10 @@ def evaluate(training: Training, state: RunState) -> RunState:
     with whole_objective(
         training.objective, config.model, training.tokenizer.size, group.device
     ) as objective:
-        validation_loss = training.validation.loss(objective, group)
-        sample_loss = None
+        validation = training.validation.measure(objective, group)
+        train_sample = None
         if training.train_sample:
-            sample_loss = training.train_sample.loss(objective, group)
+            train_sample = training.train_sample.measure(objective, group)
         shares = group.gather(
             translate(
                 objective.model,
@@ -244,21 +268,31 @@ def evaluate(training: Training, state: RunState) -> RunState:
             )
         )
     translations = [shares[n % group.ranks][n // group.ranks] for n in range(len(sources))]
-    # Rank 0 scores and keeps the time; all act on what it says.
-    bleu, chrf, bleu_signature, chrf_signature = group.led(
-        lambda: score(translations, references, config.data.target_language)
+    # Rank 0 scores, compares and keeps the time; all act on what it says.
+    scores = Scores(
+        *group.led(lambda: score(translations, references, config.data.target_language))
     )
+    against_best = AgainstBest(
+        *group.led(
+            lambda: training.translations.keep(
+                state.step, state.best_step, translations, references
+            )
+        )
+    )
+    if against_best.trouble:
+        tell_trouble(training, state, against_best.trouble)
     seconds = group.led(lambda: time.perf_counter() - begun)
-    value = bleu if config.evaluation.best_by == "bleu" else -validation_loss
+    value = scores.bleu if config.evaluation.best_by == "bleu" else -validation.nats
     state = state.after_evaluation(value, seconds, config.checkpoints.keep_best)
     evaluated = Evaluated(
         step=state.step,
-        validation_loss=validation_loss,
-        train_sample_loss=sample_loss,
-        bleu=bleu,
-        chrf=chrf,
-        bleu_signature=bleu_signature,
-        chrf_signature=chrf_signature,
+        validation_loss=validation.nats,
+        validation_loss_error=validation.error,
+        train_sample_loss=train_sample.nats if train_sample else None,
+        train_sample_loss_error=train_sample.error if train_sample else None,
+        **scores._asdict(),
+        compared_step=against_best.step,
+        bleu_gain_p=against_best.bleu_gain_p,
         is_best=state.best_step == state.step,
         seconds=seconds,
         samples=[
@@ -274,13 +308,13 @@ def evaluate(training: Training, state: RunState) -> RunState:
     return state
 
 
-def save(training: Training, state: RunState, must_succeed: bool) -> None:
+def save(training: Training, state: RunState, must: bool, must_succeed: bool = False) -> None:
     """Begin to save, and at the end of a run wait for it. A failing disk stops nothing before that.
 
     Collective: every rank must call.
     """
     training.group.pulse.enter("checkpoint")
-    training.saving.begin(state, training.updater, training.model)
+    training.saving.begin(state, training.updater, training.model, must or must_succeed)
     if must_succeed:
         training.saving.finish()
         together(training.group, lambda: tell_of_saves(training, 0.0, needed_step=state.step))

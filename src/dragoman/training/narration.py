@@ -34,7 +34,12 @@ class Narrator:
     def evaluation(self, done: Evaluated) -> None:
         self._overhead_s += done.seconds
         train = f", train sample {done.train_sample_loss:.3f}" if done.train_sample_loss else ""
-        scores = f"  BLEU {done.bleu:.1f}  chrF {done.chrf:.1f}" if done.bleu is not None else ""
+        interval = ""
+        if done.bleu_low is not None and done.bleu_high is not None:
+            interval = f" ({done.bleu_low:.1f} to {done.bleu_high:.1f})"
+        scores = ""
+        if done.bleu is not None:
+            scores = f"  BLEU {done.bleu:.1f}{interval}  chrF {done.chrf:.1f}"
         best = "  (best so far)" if done.is_best else ""
         self.say(
             f"step {done.step:,}: validation loss {done.validation_loss:.3f}{train}{scores}"

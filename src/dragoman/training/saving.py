@@ -23,6 +23,7 @@ from dragoman.distributed.group import Group
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import Passport
 from dragoman.tokenizer import Tokenizer
+from dragoman.training.agreement import together
 from dragoman.training.state import RunState
 from dragoman.training.step import Updater
 from dragoman.training.tensors import optimizer_tensors, whole_tensors
@@ -35,10 +36,19 @@ def roots_of(run: RunDir, settings: CheckpointSettings) -> list[Path]:
     return [run.checkpoints, memory_root(Path(settings.memory_folder), run.root)]
 
 
+def forget_memory(roots: Sequence[Path]) -> None:
+    """Remove what is not on disk; `roots` are those of `roots_of`."""
+    for root in roots[1:]:
+        remove_root(root)
+
+
 def owner_of(config: Config, passport: Passport) -> dict[str, str]:
-    """What makes a checkpoint this run's own: one of other data or another model is foreign."""
+    """What makes a checkpoint this run's own: of other data, model or batches it is foreign."""
     shape = config.model.model_dump_json(exclude={"preset"})
-    return {"data": passport.content_hash, "model": shape}
+    batches = config.training.model_dump_json(
+        include={"seed", "tokens_per_update", "micro_batch_tokens"}
+    )
+    return {"data": passport.content_hash, "model": shape, "batches": batches}
 
 
 class Saving:
@@ -65,6 +75,7 @@ class Saving:
         self._clock = SaveClock(
             settings.hours_between_failures, settings.lost_minutes, state.elapsed_s
         )
+        self._last_step = state.step
 
     def __enter__(self) -> "Saving":
         return self
@@ -75,25 +86,35 @@ class Saving:
         self._saver.__exit__(kind, error, _)
 
     def is_wanted(self, state: RunState) -> bool:
-        """Whether this rank's clock says so, and the disk is ready for it; only rank 0's counts."""
-        by_clock = self._settings.every_steps is None and not self._saver.is_busy
-        return by_clock and self._clock.is_due(state.elapsed_s)
+        """Whether to save after the step that comes next; only rank 0's answer counts.
 
-    def is_due(self, state: RunState) -> bool:
-        """By the number of the step, on all ranks alike."""
+        Not while a save is in flight: training does not wait for a slow disk, and saves as soon as
+        it is ready.
+        """
+        if self._saver.is_busy:
+            return False
         every_steps = self._settings.every_steps
-        return every_steps is not None and state.step % every_steps == 0
+        if every_steps is None:
+            return self._clock.is_due(state.elapsed_s)
+        return (state.step + 1) // every_steps > self._last_step // every_steps
 
     def in_memory_is_due(self, state: RunState) -> bool:
         return len(self.roots) > 1 and state.step % self._settings.memory_every_steps == 0
 
-    def begin(self, state: RunState, updater: Updater, model: Any) -> None:
-        """Save to disk, after the save before has ended. Collective: every rank must call."""
-        best = [int(step) for step in state.scores] if self._settings.keep_best else []
-        links = [LATEST, BEST] if state.best_step == state.step else [LATEST]
-        place = Place(self.roots[0], self._settings.keep_last, best, links)
-        self._begin(state, updater, model, place, must=True)
+    def begin(self, state: RunState, updater: Updater, model: Any, must: bool) -> None:
+        """Save to disk. A host whose disk is still at the save before leaves this one out, unless
+        it `must`: then training waits for that. Collective: every rank must call.
+        """
+        place = Place(
+            self.roots[0],
+            self._settings.keep_last,
+            keep=[int(step) for step in state.scores] if self._settings.keep_best else [],
+            trusted_step=state.numbers.trusted_step,
+            links=[LATEST, BEST] if state.best_step == state.step else [LATEST],
+        )
+        self._begin(state, updater, model, place, must)
         self._clock.begun(state.elapsed_s)
+        self._last_step = state.step
 
     def begin_in_memory(self, state: RunState, updater: Updater, model: Any) -> None:
         """Collective: every rank must call."""
@@ -111,14 +132,13 @@ class Saving:
         self._clock.step(step_s, while_saving=self._saver.is_busy or bool(results))
         for saved in results:
             if saved.error is None and saved.root == self.roots[0]:
-                self._clock.saved(saved.stall_s, saved.copy_s + saved.write_s)
+                self._clock.saved(saved.stall_s, saved.in_flight_s)
         return results
 
     def forget_memory(self) -> None:
         """A run that is finished needs no snapshots between its checkpoints."""
-        for root in self.roots[1:]:
-            if self._keeps:
-                remove_root(root)
+        if self._keeps:
+            forget_memory(self.roots)
 
     def forget_after(self, step: int) -> None:
         """Remove checkpoints of later steps, of which something is wrong."""
@@ -150,9 +170,7 @@ def _has_a_folder_of_its_own(run: RunDir, group: Group) -> bool:
     """
     nonce = group.broadcast(secrets.token_hex(8))
     is_first = group.local_rank == 0
-    if is_first:
-        leave_mark(run.root, nonce, group.rank)
-    group.gather(None)  # all marks are there
+    together(group, lambda: leave_mark(run.root, nonce, group.rank) if is_first else None)
     is_own = is_first and not sees_mark(run.root, nonce, range(group.rank))
     group.gather(None)  # all have looked
     if is_first:

@@ -36,14 +36,16 @@ from dragoman.telemetry.writer import EventWriter, Mirror
 from dragoman.tokenizer import Tokenizer
 from dragoman.training.agreement import check_agreement, together
 from dragoman.training.claim import check_data, claim_run, locked
+from dragoman.training.devices import device_found
 from dragoman.training.narration import Narrator
 from dragoman.training.restoration import newest_checkpoint
-from dragoman.training.saving import Saving, owner_of, roots_of
+from dragoman.training.saving import Saving, forget_memory, owner_of, roots_of
 from dragoman.training.schedule import Rate, learning_rate
 from dragoman.training.state import RunState
 from dragoman.training.step import Updater, check_precision
 from dragoman.training.tensors import load_optimizer_tensors, load_weights
 from dragoman.training.traffic import StepTraffic
+from dragoman.training.translations import Translations
 from dragoman.version import code_hash
 
 
@@ -67,6 +69,7 @@ class Training:
     narrator: Narrator
     traffic: StepTraffic
     saving: Saving
+    translations: Translations
     last_step: int | None
     state: RunState
 
@@ -93,21 +96,23 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
         sync = synchronized(objective, group, config.training.sharding)
         updater = Updater(sync, objective, config, group)
         owner = owner_of(config, prepared.passport)
-        state = restore(roots_of(run, config.checkpoints), owner, model, updater, group)
-
+        roots = roots_of(run, config.checkpoints)
         attempt = max(group.gather(attempts_so_far(run))) + 1  # hosts may know of different ones
+        if attempt == 1 and group.local_rank == 0:
+            forget_memory(roots)  # of a run that was here before and has been removed
+        group.gather(None)
+        state = restore(roots, owner, model, updater, group)
+
         events = at_end.enter_context(open_events(config, run, group, attempt))
         events.emit(
             AttemptStarted(
                 attempt, group.rank, group.ranks, group.host, str(group.device), state.step + 1
             )
         )
+        events.emit(device_found(config.training.precision, group))
         group.pulse.on_loss = lambda what: _record_loss(events, group.pulse.steps_done, what)
         at_end.enter_context(sampled(config, run, group, events))
-        if group.ranks > 1:
-            events.emit(
-                compare_clocks(lambda: group.sums([0.0]), group.gather, group.rank, group.host)
-            )
+        tell_clocks(group, events)
         members = group.gather({"host": group.host, "device": str(group.device)})
         group.led(lambda: record_attempt(run, prepared, attempt, members))
         last_step = last_planned_step(config, plan)
@@ -133,6 +138,7 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
             saving=at_end.enter_context(
                 Saving(config, run, group, tokenizer, prepared.passport, state)
             ),
+            translations=Translations(run, config.data.target_language),
             traffic=StepTraffic(config, group, parameters, [m["host"] for m in members]),
             last_step=last_step,
             state=state,
@@ -178,6 +184,12 @@ def open_events(config: Config, run: RunDir, group: Group, attempt: int) -> Iter
         events = EventWriter(run.events_of(attempt, group.rank), mirrors)
         at_end.callback(events.close)
         yield events
+
+
+def tell_clocks(group: Group, events: EventWriter) -> None:
+    """How this host's clocks stand to rank 0's. Collective: every rank must call."""
+    if group.ranks > 1:
+        events.emit(compare_clocks(lambda: group.sums([0.0]), group.gather, group.rank, group.host))
 
 
 def sampled(

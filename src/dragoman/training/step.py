@@ -2,9 +2,9 @@
 
 import hashlib
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -14,10 +14,10 @@ from dragoman.batches.loader import StepBatches
 from dragoman.config import Config, OptimizerSettings
 from dragoman.distributed.group import Group
 from dragoman.errors import UserError
-from dragoman.sync import Sync, free_memory, is_out_of_memory
+from dragoman.sync import Mark, Stopwatch, Sync, free_memory, is_out_of_memory
 from dragoman.training.tensors import whole
 
-_PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,16 @@ class Gradients:
     ran_out: bool
     """Memory was too small: this rank has sent zeros, and the gradients are of no use to anyone."""
     parts_s: dict[str, float]
+    """Without communication where it cannot be told from computing."""
+
+
+class _Pass(NamedTuple):
+    """Marks of a micro-batch."""
+
+    begun: Mark
+    between: Mark
+    computed: Mark
+    ended: Mark
 
 
 @dataclass(frozen=True)
@@ -43,8 +53,10 @@ class Updater:
     def __init__(self, sync: Sync, objective: nn.Module, config: Config, group: Group) -> None:
         self.sync, self._objective = sync, objective
         self._config, self._group = config, group
+        self._stopwatch = Stopwatch(group.device)
+        self._update: tuple[Mark, Mark] | None = None
         self.update_s = 0.0
-        """Of the last update."""
+        """Of the last update; on a GPU, of the one before: a step begins while it is being made."""
         self.optimizer = _adam(objective, config.optimizer)
         self.scaler = (
             torch.amp.GradScaler(  # passes everything through unless the precision is fp16
@@ -57,7 +69,7 @@ class Updater:
 
         Collective: every rank must call, with its own share of the same global batch.
         """
-        parts = dict.fromkeys(("forward", "backward", "communication"), 0.0)
+        passes: list[_Pass] = []
         loss_sum = torch.zeros((), device=self._group.device)
         ran_out = False
         self.sync.begin_step(work.most_passes - len(work.batches))
@@ -67,7 +79,7 @@ class Updater:
                 seed_dropout(self._config.training.seed, work.step, number)
                 is_last = number == batches[-1][0]
                 loss_sum += self._accumulate(
-                    batch.to(self._group.device), is_last, work.tokens, parts
+                    batch.to(self._group.device), is_last, work.tokens, passes
                 )
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
@@ -77,12 +89,15 @@ class Updater:
         if ran_out:
             free_memory(self._group.device)
             self.sync.send_nothing()
-        return Gradients(0.0 if ran_out else loss_sum.item(), ran_out, parts)
+        total = loss_sum.item()  # here the host waits for the device, and all marks are passed
+        if self._stopwatch.reads_late and self._update:
+            self.update_s = self._stopwatch.seconds(*self._update)
+        return Gradients(0.0 if ran_out else total, ran_out, self._parts(passes))
 
     def update(self, learning_rate: float) -> Update:
         """Change the weights, unless the gradients are not finite."""
         self._group.pulse.enter("optimizer")
-        begun = time.perf_counter()
+        begun = self._stopwatch.mark()
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = learning_rate
         self.scaler.unscale_(self.optimizer)
@@ -92,7 +107,9 @@ class Updater:
         if updated:
             self.scaler.step(self.optimizer)
         self.scaler.update()
-        self.update_s = time.perf_counter() - begun
+        self._update = begun, self._stopwatch.mark()
+        if not self._stopwatch.reads_late:
+            self.update_s = self._stopwatch.seconds(*self._update)
         return Update(norm, updated)
 
     def _clip(self) -> torch.Tensor:
@@ -103,27 +120,35 @@ class Updater:
         nn.utils.clip_grads_with_norm_(parameters, longest, norm)
         return norm
 
+    def _parts(self, passes: list[_Pass]) -> dict[str, float]:
+        seconds = self._stopwatch.seconds
+        parts = {
+            "forward": sum(seconds(each.begun, each.between) for each in passes),
+            "backward": sum(seconds(each.between, each.computed) for each in passes),
+        }
+        if self.sync.knows_exposed:
+            parts["communication"] = sum(seconds(each.computed, each.ended) for each in passes)
+        return parts
+
     def _accumulate(
-        self, batch: Batch, is_last: bool, global_tokens: int, parts: dict[str, float]
+        self, batch: Batch, is_last: bool, global_tokens: int, passes: list[_Pass]
     ) -> torch.Tensor:
-        precision = _PRECISIONS[self._config.training.precision]
+        precision = PRECISIONS[self._config.training.precision]
         self._group.pulse.enter("forward")
-        begun = time.perf_counter()
+        begun = self._stopwatch.mark()
         with torch.autocast(
             self._group.device.type, dtype=precision, enabled=precision is not torch.float32
         ):
             smoothed = self.sync.forward(batch, is_last).smoothed
         self._group.pulse.enter("backward")
-        between = time.perf_counter()
+        between = self._stopwatch.mark()
         # Gradients are summed over ranks; what is wanted is the sum over all target tokens of the
         # step divided by their number.
         share = smoothed * (1 / global_tokens)
         self.scaler.scale(share).backward()  # type: ignore[no-untyped-call]
-        ended = time.perf_counter()
-        computed = self.sync.last_ready_at if is_last else None
-        parts["forward"] += between - begun
-        parts["backward"] += (computed or ended) - between
-        parts["communication"] += ended - (computed or ended)
+        ended = self._stopwatch.mark()
+        computed = self.sync.last_ready if is_last else None
+        passes.append(_Pass(begun, between, computed or ended, ended))
         return smoothed.detach()
 
 

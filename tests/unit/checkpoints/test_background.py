@@ -115,6 +115,17 @@ def test_the_newest_stay_and_those_that_are_kept_and_no_later_ones(tmp_path):
         assert [c.step for c in all_checkpoints(tmp_path)] == [5, 12]
 
 
+def test_the_newest_that_can_be_trusted_stays(tmp_path):
+    with BackgroundSaver(b"") as saver:
+        for step in range(5, 105, 5):
+            begin(saver, tmp_path, step, trusted_step=max(0, step - 22), must=True)
+            saver.finish()
+            kept = [c.step for c in all_checkpoints(tmp_path)]
+            assert kept[0] <= max(5, step - 22)
+            assert kept[-2:] == [step - 5, step][-len(kept) :]
+            assert len(kept) <= 4
+
+
 def test_a_disk_that_fails_is_told_of_once_a_reason_and_tried_again(tmp_path, monkeypatch):
     reasons = ["No space left on device"] * 2 + ["Input/output error", "", "", "Read-only"]
 

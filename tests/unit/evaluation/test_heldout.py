@@ -50,3 +50,39 @@ def test_other_errors_and_single_pairs_are_not_tried_again(held_out, monkeypatch
     with pytest.raises(RuntimeError, match="can't allocate memory"):
         pairs.loss(objective, ALONE)
     assert calls[-1] == 1
+
+
+def test_the_error_is_the_scatter_over_sentences(held_out, digits_config):
+    pairs, objective = held_out
+    measured = pairs.measure(objective, ALONE)
+    assert measured.nats == pairs.loss(objective, ALONE)
+    # The same by hand, from the loss of each sentence alone.
+    prepared = prepare(digits_config)
+    shards, tokenizer = prepared.shards("validation"), prepared.tokenizer()
+    nats = [
+        HeldOut(shards, [number], 200, tokenizer).loss(objective, ALONE)
+        for number in range(len(shards))
+    ]
+    tokens = [len(shards[number].target) for number in range(len(shards))]
+    beyond = [n * (one - measured.nats) for one, n in zip(nats, tokens, strict=True)]
+    variance = sum(each**2 for each in beyond) * 40 / 39
+    assert measured.error == pytest.approx(variance**0.5 / sum(tokens), rel=1e-3)
+
+
+def test_memory_that_runs_out_changes_no_error(held_out, monkeypatch):
+    pairs, objective = held_out
+    whole = pairs.measure(objective, ALONE)
+    forward = Objective.forward
+    monkeypatch.setattr(
+        Objective,
+        "forward",
+        lambda self, batch: run_out() if len(batch.source_BS) > 4 else forward(self, batch),
+    )
+    assert pairs.measure(objective, ALONE).error == pytest.approx(whole.error, rel=1e-5)
+
+
+def test_of_one_sentence_there_is_no_error(held_out, digits_config):
+    _, objective = held_out
+    prepared = prepare(digits_config)
+    alone = HeldOut(prepared.shards("validation"), [0], 200, prepared.tokenizer())
+    assert alone.measure(objective, ALONE).error is None

@@ -10,6 +10,7 @@ from dragoman.telemetry.events import (
     AttemptStarted,
     CheckpointSaved,
     ClockOffset,
+    DeviceFound,
     Evaluated,
     EventsDropped,
     SensorReading,
@@ -34,6 +35,7 @@ ONE_OF_EACH = [
     SensorsFound("node1", ["processor"], {"gpu": "no driver"}, {"cpu": "2 cores"}),
     SensorReading({"cpu/percent": 12.5, "network/eth0/sent_bytes_total": 10}),
     ClockOffset("node1", -0.25, 12.5, 0.001),
+    DeviceFound("cuda:0", "a GPU", "bf16", 3.1e14, None),
     EventsDropped(3, 5),
 ]
 

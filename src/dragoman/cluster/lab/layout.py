@@ -224,6 +224,9 @@ def sshd_config(layout: Layout, node: Node) -> str:
         "PrintMotd no\n"
         "MaxStartups 100\n"
         "Subsystem sftp internal-sftp\n"
+        # Bash reads ~/.bashrc in an ssh session unless it finds itself inside another shell. What
+        # the machine's owner does there, slow as it may be, is not the node's.
+        "SetEnv SHLVL=1\n"
     )
 
 

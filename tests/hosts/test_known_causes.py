@@ -1,0 +1,166 @@
+"""What slows a run down on purpose appears where it belongs, in the parts of its steps.
+
+Ranks are on nodes of a lab with real links; nothing is measured against this machine's speed, only
+against what was put in.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from labs import lab
+from processes import dragoman, start_dragoman, wait_for_step
+
+from dragoman.rundir import RunDir
+from dragoman.telemetry.events import StepDone
+from dragoman.telemetry.tables import read_tables
+
+pytestmark = pytest.mark.timeout(240)
+
+FIRST_STEPS = 3
+"""Left out: allocators and connections warm up."""
+LARGER = [  # 1.3 million weights, so that a step is neither all start-up nor all arithmetic
+    *("--set", "model.width=256", "--set", "model.filter=512", "--set", "model.heads=4"),
+    *("--set", "evaluation.every_steps=100000", "--set", "checkpoints.every_steps=100000"),
+    *("--set", "schedule.kind=constant", "--set", "training.micro_batch_tokens=150"),
+]
+ON_EVERY_STEP = """
+import sys, time
+if "train" in sys.orig_argv and "-m" in sys.orig_argv:
+    from unittest.mock import patch
+    from {module} import {owner}
+    real = {owner}.{name}
+    def slow(*inputs):
+        time.sleep({seconds})
+        return real(*inputs)
+    patch.object({owner}, "{name}", slow).start()
+"""
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    with lab(nodes=2) as it:
+        yield it
+
+
+def slowed_python(folder: Path, module: str, owner: str, name: str, seconds: float) -> str:
+    """A Python whose training sleeps before each call of one method."""
+    folder.mkdir()
+    code = ON_EVERY_STEP.format(module=module, owner=owner, name=name, seconds=seconds)
+    (folder / "sitecustomize.py").write_text(code)
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={folder} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return str(python)
+
+
+class Parts:
+    """Of every step, ranks x steps."""
+
+    def __init__(self, run: Path) -> None:
+        steps = read_tables(RunDir(run))[StepDone]
+        by_rank = [own for _, _, own in steps.by_rank()]
+        last = min(int(own["step"].max()) for own in by_rank)
+        self.tables = [
+            own.where((own["step"] > FIRST_STEPS) & (own["step"] <= last)) for own in by_rank
+        ]
+        self.step_s = np.stack([own["step_s"] for own in self.tables])
+        network_s = self["communication"].min(axis=0)
+        self.network_s = float(np.median(network_s))
+        self.waiting_s = np.median(self["communication"] - network_s, axis=1)
+        """For the other rank, by rank."""
+
+    def __getitem__(self, part: str) -> np.ndarray:
+        return np.stack([own.groups["parts_s"][part] for own in self.tables])
+
+    def share(self, *names: str) -> float:
+        return float(sum(self[name].sum() for name in names) / self.step_s.sum())
+
+    def adds_up(self) -> bool:
+        names = self.tables[0].groups["parts_s"]
+        return bool(np.allclose(sum(self[name] for name in names), self.step_s, rtol=0.02))
+
+
+def train(digits, run, hosts, steps, *more):
+    done = dragoman(
+        *("train", digits, "--run", run, "--hosts", hosts, *LARGER),
+        *("--set", f"training.steps={steps}", *more),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    parts = Parts(run)
+    assert parts.adds_up()
+    return parts
+
+
+def test_a_slow_link_is_exposed_communication_as_long_as_its_bytes_take(
+    digits, host_list, nodes, tmp_path
+):
+    nodes.rate("node1", "100mbit")
+    nodes.rate("node2", "100mbit")
+    try:
+        parts = train(digits, tmp_path / "runs" / "slow", host_list(2), 15)
+    finally:
+        nodes.rate("node1", "none")
+        nodes.rate("node2", "none")
+    traffic = parts.tables[0].groups["traffic_bytes"]
+    wire_s = 8 * float(traffic["predicted"][0]) / 100e6
+    assert parts.network_s == pytest.approx(wire_s, rel=0.1)
+    assert np.median(traffic["sent"]) == pytest.approx(float(traffic["predicted"][0]), rel=0.1)
+
+
+def test_a_rank_that_sleeps_is_a_straggler_and_not_the_network(digits, host_list, tmp_path):
+    python = slowed_python(tmp_path / "slow", "dragoman.training.step", "Updater", "gradients", 0.4)
+    hosts = host_list(2, node2={"python": python})
+    parts = train(digits, tmp_path / "runs" / "straggler", hosts, 15)
+    # What the network took is in both; rank 1 comes last and waits for nobody.
+    assert parts.waiting_s[1] == pytest.approx(0.0, abs=0.04)
+    assert parts.waiting_s[0] == pytest.approx(0.4, rel=0.1)
+    assert parts.network_s < 0.2
+
+
+def test_data_that_comes_slowly_is_waiting_for_data(digits, host_list, tmp_path):
+    python = slowed_python(tmp_path / "slow", "dragoman.batches.loader", "Loader", "_load", 0.5)
+    hosts = host_list(2, node1={"python": python}, node2={"python": python})
+    parts = train(digits, tmp_path / "runs" / "data", hosts, 12)
+    assert np.median(parts.step_s) == pytest.approx(0.5, rel=0.1)
+    assert parts.share("data") > 0.5
+    assert parts.share("data") > 5 * parts.share("communication")
+
+
+def test_a_busy_processor_is_computing(digits, host_list, tmp_path):
+    run = tmp_path / "runs" / "busy"
+    process = start_dragoman(
+        *("train", digits, "--run", run, "--hosts", host_list(2), *LARGER),
+        *("--set", "training.steps=100000", "--set", "training.tokens_per_update=1600"),
+    )
+    others = []
+    try:
+        wait_for_step(run, 15)
+        spin = [sys.executable, "-c", "while True: pass"]
+        # So many that it shows on a machine that has other work as well; each in a session of its
+        # own, since Linux shares processors out among sessions.
+        count = 8 * (os.cpu_count() or 1)
+        others = [subprocess.Popen(spin, start_new_session=True) for _ in range(count)]
+        busy_from = len(Parts(run).step_s[0]) + FIRST_STEPS + 1
+        wait_for_step(run, busy_from + 10)
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+        process.terminate()
+        process.communicate(timeout=120)
+    parts = Parts(run)
+    computing = parts["forward"] + parts["backward"] + parts["optimizer"]
+    begun = busy_from - FIRST_STEPS - 1
+    before = {name: np.median(values[:, :begun]) for name, values in _both(parts, computing)}
+    beside = {name: np.median(values[:, begun:]) for name, values in _both(parts, computing)}
+    assert beside["computing"] > 1.5 * before["computing"]
+    grown = {name: beside[name] - before[name] for name in before}
+    assert grown["computing"] > 0.5 * grown["step"]
+
+
+def _both(parts, computing):
+    return (("computing", computing), ("step", parts.step_s))

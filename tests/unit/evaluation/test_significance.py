@@ -1,0 +1,94 @@
+import random
+
+import numpy as np
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from dragoman.evaluation import significance
+from dragoman.evaluation.significance import (
+    bleu_difference,
+    bleu_for,
+    bleu_interval,
+    sentence_counts,
+)
+
+WORDS = [f"w{number}" for number in range(300)]
+
+
+def sentences(count: int, seed: int) -> list[str]:
+    drawn = random.Random(seed)
+    return [" ".join(drawn.choices(WORDS, k=drawn.randint(1, 20))) for _ in range(count)]
+
+
+def worsened(texts: list[str], share: float, seed: int) -> list[str]:
+    drawn = random.Random(seed)
+    return [
+        " ".join(drawn.choice(WORDS) if drawn.random() < share else word for word in text.split())
+        for text in texts
+    ]
+
+
+def counts_of(translations: list[str], references: list[str]) -> significance.Counts:
+    return sentence_counts(bleu_for("de"), translations, references)
+
+
+@pytest.mark.parametrize("block", [1 << 22, 1000])
+def test_the_interval_is_that_of_sacrebleu_whatever_is_drawn_at_once(block, monkeypatch):
+    monkeypatch.setattr(significance, "_BLOCK", block)
+    references = sentences(200, 1)
+    translations = worsened(references, 0.3, 2)
+    expected = BLEU(force=True).corpus_score(translations, [references], n_bootstrap=1000)
+    low, high = bleu_interval(counts_of(translations, references))
+    assert (high - low) / 2 == pytest.approx(expected._ci, abs=1e-4)  # it sums in fp32
+    assert low < expected.score < high
+
+
+@pytest.mark.parametrize(
+    ("translations", "references"),
+    [
+        (["the cat sat on a mat today"], ["the cat sat on the mat today"]),
+        (["the cat"], ["the cat sat on the mat"]),  # no 3-gram at all
+        (["a b c d e"], ["a b x d e"]),  # no 3-gram in common: smoothed
+        (["a x c y e"], ["a b c d e"]),  # no 2-gram either
+        (["nothing at all here"], ["a b c d e"]),
+        ([""], ["a b c d e"]),
+        (["a b c d e f g"], ["a b c d e"]),  # longer: no brevity penalty
+    ],
+)
+def test_bleu_from_counts_is_bleu(translations, references):
+    expected = BLEU(force=True).corpus_score(translations, [references]).score
+    found = significance._bleu(counts_of(translations, references).sum(axis=0))
+    assert found == pytest.approx(expected)
+
+
+def test_a_clear_gain_is_significant_and_the_same_text_never():
+    references = sentences(300, 3)
+    worse, better = worsened(references, 0.5, 4), worsened(references, 0.3, 5)
+    counts = counts_of(better, references)
+    gain = bleu_difference(counts_of(worse, references), counts)
+    assert gain.p < 0.01
+    assert 0 < gain.low < gain.gain < gain.high
+    loss = bleu_difference(counts, counts_of(worse, references))
+    assert loss.gain == -gain.gain
+    assert loss.p == gain.p
+    assert bleu_difference(counts, counts).p == 1.0
+
+
+def test_equally_good_systems_differ_significantly_about_once_in_twenty():
+    references = sentences(150, 6)
+    found = [
+        bleu_difference(
+            counts_of(worsened(references, 0.4, 2 * n), references),
+            counts_of(worsened(references, 0.4, 2 * n + 1), references),
+        ).p
+        for n in range(10, 110)
+    ]
+    assert np.mean(np.array(found) < 0.05) <= 0.12
+
+
+def test_sets_of_different_size_are_not_compared():
+    references = sentences(4, 7)
+    with pytest.raises(ValueError, match="4 sentences cannot be paired with 3"):
+        bleu_difference(
+            counts_of(references, references), counts_of(references[:3], references[:3])
+        )
