@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo test format lint types pytest bench-prepare bench-telemetry bench-network clean help
+.PHONY: chaos demo test format lint types pytest bench-prepare bench-telemetry bench-diagnosis bench-network clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -51,6 +51,9 @@ bench-checkpoint: $(VENV)/.installed ## what saving costs the training beside it
 
 bench-telemetry: $(VENV)/.installed ## what telemetry costs a step, and how long a run takes to open
 	$(BIN)/python benchmarks/telemetry.py
+
+bench-diagnosis: $(VENV)/.installed ## what the diagnosis says of runs whose truth is known
+	$(BIN)/python benchmarks/diagnosis.py
 
 bench-network: $(VENV)/.installed ## one run over slower and slower links, in a lab; needs root
 	$(BIN)/python benchmarks/network.py

@@ -21,6 +21,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -40,7 +41,7 @@ from dragoman.telemetry.reader import read_events
 NODES = ("node1", "node2", "node3")
 DISK_BYTES = 60_000_000
 TOLERANCE = 0.02
-"""Of the final validation loss, relative. With two ranks instead of three, sums are added up in
+"""Of the final validation loss, in nats. With two ranks instead of three, sums are added up in
 another order, and from there on two runs drift apart as two seeds would, only later."""
 
 
@@ -104,7 +105,7 @@ class Chaos:
         workers = self._workers(node)
         for worker in workers[:1]:
             os.kill(worker.pid, number)
-        return "" if workers else " (there was none)"
+        return "" if workers else " (none was running)"
 
     def _cut(self, node: str) -> str:
         seconds = self._chance.uniform(2, 20)
@@ -152,7 +153,7 @@ class Chaos:
             os.truncate(torn, torn.stat().st_size // 2)
         except OSError:
             return " (it was gone meanwhile)"
-        return f", {saved[-1].folder.name}{self._signal(node, signal.SIGKILL)}, and a rank killed"
+        return f", {saved[-1].folder.name}, and a rank killed{self._signal(node, signal.SIGKILL)}"
 
     def _keep_busy(self, node: str) -> str:
         place = Path(self._lab.node(node).folder) / "busy"
@@ -175,8 +176,10 @@ def main() -> None:
         f"min_hosts = {arguments.min_hosts}\n",
         flush=True,
     )
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
+    with ExitStack() as at_end:
+        temporary = arguments.folder or at_end.enter_context(tempfile.TemporaryDirectory())
+        home = Path(temporary).resolve()
+        home.mkdir(parents=True, exist_ok=True)
         quiet_s = _train(recipe, home, "quiet", arguments, disturbed=False)
         chaos_s = _train(recipe, home, "chaos", arguments, disturbed=True)
         tolerance = TOLERANCE if arguments.min_hosts < len(NODES) else 0.0
@@ -259,8 +262,8 @@ def _judge(
     for line in described(history):
         print(line)
     final, wanted = _final_loss(chaos), _final_loss(quiet)
-    difference = abs(final / wanted - 1)
-    print(f"\nfinal validation loss {final:.4f}, undisturbed {wanted:.4f}: {difference:.2%} apart")
+    difference = abs(final - wanted)
+    print(f"\nfinal validation loss {final:.4f}, undisturbed {wanted:.4f}: {difference:.4f} apart")
     losses = _losses(chaos)
     parted = [step for step, loss in _losses(quiet).items() if losses.get(step) != loss]
     print(
@@ -320,6 +323,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=2500)
     parser.add_argument("--pause-s", type=float, default=5.0)
+    parser.add_argument("--folder", help="keep runs and logs here, instead of removing them")
     parser.add_argument("--min-hosts", type=int, default=2, choices=(1, 2, 3))
     return parser.parse_args()
 

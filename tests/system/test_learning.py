@@ -4,7 +4,7 @@ import pytest
 from digits_language import write_digits
 from processes import dragoman
 
-from dragoman.rundir import RunDir, read_json
+from dragoman.rundir import RunDir, read_json, read_sentences
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -36,5 +36,11 @@ def test_a_small_model_learns_to_reverse_digits(digits, tmp_path):
         scores = read_json(RunDir(run).evaluation("test"))
         assert scores["bleu"] > 90, more
         assert "tok:13a" in scores["bleu_signature"]
+        assert scores["bleu_low"] - 1e-9 <= scores["bleu"] <= scores["bleu_high"] + 1e-9
+        interval = f"({scores['bleu_low']:.1f} to {scores['bleu_high']:.1f})"
+        assert f"BLEU {scores['bleu']:.1f} {interval}" in done.stdout
+        for what in ("translations", "references"):
+            kept = read_sentences(RunDir(run).evaluation_text("test", what))
+            assert len(kept or []) == scores["sentences"]
     translated = dragoman("translate", run, "one two three", "nine eight seven six")
     assert translated.stdout == "drei zwei eins\nsechs sieben acht neun\n"

@@ -5,6 +5,7 @@ import sys
 
 import typer
 
+from dragoman.cli.compare import compare
 from dragoman.cli.config import config
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
@@ -28,7 +29,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, config, prepare, setup, train, verify_resume),
-    *(report, evaluate, translate, inspect),
+    *(report, compare, evaluate, translate, inspect),
 ):
     app.command()(command)
 app.add_typer(lab, name="lab")

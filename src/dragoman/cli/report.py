@@ -1,3 +1,4 @@
+import sys
 from typing import Annotated
 
 import typer
@@ -14,25 +15,59 @@ TimelineSteps = Annotated[
 ]
 
 
-def report(run: Run, trace: Timeline = False, trace_steps: TimelineSteps = "") -> None:
-    """Write report.html, report.md and report.json of a run, finished or not.
+def _print_schema(is_wanted: bool) -> None:
+    if is_wanted:
+        import json
+
+        from dragoman.report.schema import report_schema
+
+        print(json.dumps(report_schema(), indent=2))
+        raise typer.Exit
+
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print report.json instead of writing the three files.")
+]
+JsonSchema = Annotated[
+    bool,
+    typer.Option(
+        "--json-schema",
+        is_eager=True,
+        callback=_print_schema,
+        help="Print the JSON schema of report.json, and do nothing else.",
+    ),
+]
+
+
+def report(
+    run: Run,
+    as_json: AsJson = False,
+    json_schema: JsonSchema = False,
+    trace: Timeline = False,
+    trace_steps: TimelineSteps = "",
+) -> None:
+    """Answer eleven questions about a run, finished or not: report.html, report.md, report.json.
 
     Example: dragoman report runs/demo
     """
     from dragoman.console import say
-    from dragoman.report.write import write_report
+    from dragoman.report.write import read_report, to_json, write_report
     from dragoman.rundir import RunDir
 
     steps = _steps(trace_steps)
-    for path in write_report(RunDir(run)):
-        say(str(path))
+    if as_json:
+        print(to_json(read_report(RunDir(run))), end="")
+    else:
+        for path in write_report(RunDir(run)):
+            say(str(path))
     if trace or steps:
         from dragoman.report.trace import write_trace
 
         written = write_trace(RunDir(run), steps)
         span = f"steps {written.first_step:,} to {written.last_step:,}"
         more = "" if written.is_whole or steps else "; others with --trace-steps FIRST-LAST"
-        say(f"{written.path} ({span}{more}; open it at ui.perfetto.dev or chrome://tracing)")
+        told = f"{written.path} ({span}{more}; open it at ui.perfetto.dev or chrome://tracing)"
+        print(told, file=sys.stderr) if as_json else say(told)
 
 
 def _steps(text: str) -> tuple[int, int] | None:

@@ -43,9 +43,10 @@ def train(
     directory = run_folder(config, run)
     found = place()
     if found.started_by_launcher:
+        from dragoman.diagnosis.watching import watch
         from dragoman.training.loop import train as train_run
 
-        ending = train_run(config, directory)
+        ending = train_run(config, directory, watch)
         # Where an agent watches, it would take this code for a failure of the rank.
         if ending.state == "preempted" and not found.has_agent:
             sys.exit(PREEMPTED)
@@ -74,9 +75,10 @@ def _start(config: "Config", run: "RunDir", workers: int | None, hosts: str | No
             arguments = ["train", str(run.config), "--run", str(run.root)]
             code = launch_local(arguments, workers or 1)
         else:
+            from dragoman.diagnosis.watching import watch
             from dragoman.training.loop import train as train_run
 
-            train_run(config, run)
+            train_run(config, run, watch)
     # Whoever was asked to stop before the first step has left the run in preparation.
     is_finished = read_json(run.status).get("state") == "finished"
     return code if code or is_finished else PREEMPTED

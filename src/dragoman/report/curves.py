@@ -1,73 +1,114 @@
-"""Long series made short: a step's figures of a whole run in at most `MAX_POINTS` points."""
+"""Long series made short: what happened in 300,000 steps or in days of readings, in few points.
+
+Means alone would hide what a run is looked at for, so each point also has the lowest and highest
+value of those that it stands for.
+"""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.telemetry.events import StepDone
+from dragoman.report.content import Points, StepCurves, StepTimes
+from dragoman.telemetry.tables import Table
+from dragoman.training.schedule import Rate
 
 # More than a screen has pixels for; 300,000 steps then weigh as much as 1,000.
 MAX_POINTS = 1000
+MAX_BARS = 60
+# Of the steps, the longest are not drawn but counted: one of a minute would flatten all others.
+DRAWN_SHARE = 0.995
 
-Points = list[float | None]
+Floats = NDArray[np.float64]
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
-class StepCurves:
-    """Each point stands for some steps in a row: up to `step`, from after the point before.
+class Bins(NamedTuple):
+    """Rows in a row, cut into pieces of nearly equal number."""
 
-    None: not a finite number.
-    """
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
 
-    step: list[int]
-    training_loss: Points
-    """Mean over the target tokens, with dropout and label smoothing."""
-    learning_rate: Points
-    """Of the last of the steps."""
-    tokens_per_s: Points
-    mean_step_s: Points
-    slowest_step_s: Points
-    part_shares: dict[str, Points]
-    """Part of a step -> its share of the steps' time."""
+    def means(self, values: Floats) -> Floats:
+        """Of what is finite; NaN where nothing is."""
+        is_finite = np.isfinite(values)
+        sums = np.add.reduceat(np.where(is_finite, values, 0.0), self.first)
+        return _ratio(sums, np.add.reduceat(is_finite.astype(np.float64), self.first))
+
+    def sums(self, values: Floats) -> Floats:
+        return np.add.reduceat(np.nan_to_num(values, posinf=0.0, neginf=0.0), self.first)
+
+    def lowest(self, values: Floats) -> Floats:
+        return np.fmin.reduceat(_without_infinities(values), self.first)
+
+    def highest(self, values: Floats) -> Floats:
+        return np.fmax.reduceat(_without_infinities(values), self.first)
 
 
-def step_curves(steps: Sequence[StepDone]) -> StepCurves:
-    if not steps:
-        return StepCurves([], [], [], [], [], [], {})
-    number = min(len(steps), MAX_POINTS)
-    bounds = np.linspace(0, len(steps), number + 1).astype(np.int64)
-    first, last = bounds[:-1], bounds[1:] - 1
+def bins_of(rows: int, most: int = MAX_POINTS) -> Bins:
+    """At least one row."""
+    bounds = np.linspace(0, rows, min(rows, most) + 1).astype(np.int64)
+    return Bins(bounds[:-1], bounds[1:] - 1)
 
-    def column(values: Sequence[float]) -> NDArray[np.float64]:
-        return np.asarray(values, dtype=np.float64)
 
-    def sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.add.reduceat(values, first)
+def step_curves(steps: Table, rate_as_set: Rate) -> StepCurves:
+    if not len(steps):
+        return StepCurves([], [], [], [], [], [], [], [], [], [], {}, [], [])
+    bins = bins_of(len(steps))
+    seconds, loss = _floats(steps["step_s"]), _floats(steps["loss"])
+    tokens = _floats(steps["tokens"])
+    counted = np.where(np.isfinite(loss), tokens, 0.0)
+    numbers = [int(number) for number in steps["step"][bins.last]]
+    traffic = steps.groups.get("traffic_bytes", {})
+    unmeasured = np.full(len(steps), np.nan)
+    return StepCurves(
+        step=numbers,
+        training_loss=points(_ratio(bins.sums(loss * tokens), bins.sums(counted))),
+        lowest_training_loss=points(bins.lowest(loss)),
+        highest_training_loss=points(bins.highest(loss)),
+        learning_rate=points(_floats(steps["learning_rate"])[bins.last]),
+        set_learning_rate=points([rate_as_set(max(1, number)) for number in numbers]),
+        tokens_per_s=points(_ratio(bins.sums(tokens), bins.sums(seconds))),
+        mean_step_s=points(bins.means(seconds)),
+        fastest_step_s=points(bins.lowest(seconds)),
+        slowest_step_s=points(bins.highest(seconds)),
+        parts_s={
+            part: points(bins.sums(_floats(spent)) / (1 + bins.last - bins.first))
+            for part, spent in steps.groups.get("parts_s", {}).items()
+        },
+        sent_bytes=points(bins.means(_floats(traffic.get("sent", unmeasured)))),
+        predicted_bytes=points(bins.means(_floats(traffic.get("predicted", unmeasured)))),
+    )
 
-    tokens = column([step.tokens for step in steps])
-    seconds = column([step.step_s for step in steps])
-    loss = column([step.loss for step in steps])
-    rate = column([step.learning_rate for step in steps])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return StepCurves(
-            step=[steps[place].step for place in last],
-            training_loss=_points(sums(loss * tokens) / sums(tokens)),
-            learning_rate=_points(rate[last]),
-            tokens_per_s=_points(sums(tokens) / sums(seconds)),
-            mean_step_s=_points(sums(seconds) / (bounds[1:] - first)),
-            slowest_step_s=_points(np.maximum.reduceat(seconds, first)),
-            part_shares={
-                part: _points(
-                    sums(column([step.parts_s.get(part, 0.0) for step in steps])) / sums(seconds)
-                )
-                for part in dict.fromkeys(part for step in steps for part in step.parts_s)
-            },
-        )
+
+def step_times(seconds: Floats) -> StepTimes:
+    finite_s = seconds[np.isfinite(seconds)]
+    if not len(finite_s):
+        return StepTimes([], [], 0, None, None)
+    end = float(np.quantile(finite_s, DRAWN_SHARE))
+    drawn = finite_s[finite_s <= end]
+    # As many bars as the scatter around a smooth shape allows for.
+    bars = min(MAX_BARS, max(1, math.ceil(2 * len(drawn) ** (1 / 3))))
+    counts, edges = np.histogram(drawn, bars)
+    return StepTimes(
+        edges_s=[float(f"{edge:.6g}") for edge in edges],
+        counts=[int(count) for count in counts],
+        longer=len(finite_s) - len(drawn),
+        mean_s=float(finite_s.mean()),
+        median_s=float(np.median(finite_s)),
+    )
+
+
+def points(values: Sequence[float] | NDArray[Any]) -> Points:
+    # Six digits are finer than any plot, and a third of the file.
+    return [finite(float(f"{value:.6g}")) for value in values]
+
+
+def finite(value: float | None) -> float | None:
+    """JSON knows no infinity and no NaN, which a run that diverged has plenty of."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def thinned(items: Sequence[Item], most: int = MAX_POINTS) -> list[Item]:
@@ -77,11 +118,14 @@ def thinned(items: Sequence[Item], most: int = MAX_POINTS) -> list[Item]:
     return [items[place * (len(items) - 1) // (most - 1)] for place in range(most)]
 
 
-def finite(value: float | None) -> float | None:
-    """JSON knows no infinity and no NaN, which a run that diverged has plenty of."""
-    return value if value is not None and math.isfinite(value) else None
+def _floats(column: NDArray[Any]) -> Floats:
+    return np.asarray(column, dtype=np.float64)
 
 
-def _points(values: NDArray[Any]) -> Points:
-    # Six digits are finer than any plot, and a third of the file.
-    return [finite(float(f"{value:.6g}")) for value in values]
+def _without_infinities(values: Floats) -> Floats:
+    return np.where(np.isinf(values), np.nan, values)
+
+
+def _ratio(over: Floats, under: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(under > 0, over / under, np.nan)

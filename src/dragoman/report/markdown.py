@@ -8,18 +8,22 @@ from dragoman.report.document import (
     Block,
     Chart,
     Document,
-    KeyFigures,
+    Histogram,
     Line,
     Paragraph,
+    Question,
     Samples,
-    Shares,
     Table,
+    Timeline,
     Verbatim,
 )
-from dragoman.report.wording import count, percent
+from dragoman.report.evidence import first_figures, more_figures
+from dragoman.report.health import SIGNS, WORDS
+from dragoman.report.priorities import to_do
+from dragoman.report.wording import count, instant, seconds
 
-BAR_LENGTH = 30
 SPARKLINE_LENGTH = 32
+ROWS_SHOWN = 20
 _SPARKS = "▁▂▃▄▅▆▇█"
 
 # Whatever Markdown could take for markup, in text that is only text. Underscores inside a word
@@ -28,11 +32,50 @@ _MARKUP = re.compile(r"[\\`*<>\[\]|#]|~(?=~)|&(?=[#\w]+;)|(?<!\w)_|_(?!\w)")
 
 
 def to_markdown(document: Document) -> str:
-    parts = [f"# {escaped(document.title)}", escaped(document.subtitle)]
+    parts = [f"# {escaped(document.title)}", escaped(document.subtitle), escaped(document.lead)]
+    parts.append(_verdicts(document.questions))
+    if questions := to_do(document):
+        parts.append("**What to do, most pressing first**")
+        parts.append(
+            "\n".join(
+                f"{number}. {escaped(question.short)}: {escaped(question.answer.advice)}"
+                for number, question in enumerate(questions, 1)
+            )
+        )
+    for question in document.questions:
+        parts += [f"## {question.number}. {escaped(question.answer.question)}", *_said(question)]
+    for question in document.also:
+        parts += [f"## Also: {escaped(question.answer.question)}", *_said(question)]
     for section in document.sections:
         parts.append(f"## {escaped(section.title)}")
         parts += [_block(block) for block in section.blocks]
     return "\n\n".join(parts) + "\n"
+
+
+def _verdicts(questions: Sequence[Question]) -> str:
+    rows = [
+        [
+            question.short,
+            question.answer.verdict,
+            f"{SIGNS[question.answer.health]} {WORDS[question.answer.health]}",
+            question.answer.confidence,
+        ]
+        for question in questions
+    ]
+    return _table(["question", "verdict", "", "confidence"], rows, "llll")
+
+
+def _said(question: Question) -> list[str]:
+    answer = question.answer
+    parts = [f"**{escaped(answer.verdict)}** {escaped(answer.sentence)}"]
+    if answer.advice:
+        parts.append(f"What to do: {escaped(answer.advice)}")
+    if first := first_figures(answer):
+        parts.append(_block(first))
+    if more := more_figures(answer):
+        title = f"<details><summary>{len(more.rows)} more figures</summary>"
+        parts.append(f"{title}\n\n{_block(more)}\n\n</details>")
+    return parts + [_block(block) for block in question.blocks]
 
 
 def escaped(text: str) -> str:
@@ -44,18 +87,14 @@ def _block(block: Block) -> str:
     match block:
         case Paragraph(text):
             return escaped(text)
-        case KeyFigures(figures):
-            rows = [[figure.label, figure.value, figure.note] for figure in figures]
-            return _table(["", "", ""], rows, "lrl")
         case Table(header, rows, alignment):
             return _table(header, rows, alignment)
-        case Shares(title, parts):
-            cells = [
-                [part.label, part.value, percent(part.share), _bar(part.share)] for part in parts
-            ]
-            return _table([title, "", "", ""], cells, "lrrl")
         case Chart():
             return _chart(block)
+        case Histogram():
+            return _histogram(block)
+        case Timeline():
+            return _timeline(block)
         case Samples(title, samples):
             return f"{escaped(title)}\n\n" + "\n".join(
                 f"{number}. {escaped(sample.source)}\n"
@@ -71,7 +110,8 @@ def _block(block: Block) -> str:
             # A fence ends at the first run of as many backticks.
             longest = max((len(run) for run in re.findall("`+", text)), default=0)
             fence = "`" * max(3, longest + 1)
-            return f"{escaped(title)}\n\n{fence}\n{text.rstrip()}\n{fence}"
+            folded = f"<details><summary>{escaped(title)}</summary>"
+            return f"{folded}\n\n{fence}\n{text.rstrip()}\n{fence}\n\n</details>"
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]], alignment: str) -> str:
@@ -96,28 +136,46 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]], alignment: str)
 def _chart(chart: Chart) -> str:
     """A row a line: its course as a sparkline, and the values to read it by."""
     header = ["", "course", "first", "last", "lowest", "highest"]
-    rows = [_chart_row(line, chart.number_format) for line in chart.lines]
-    title = f"{chart.title} ({chart.value_title}) over the steps:"
+    rows = [_chart_row(line, chart) for line in chart.lines]
+    over = "time" if chart.axis == "time" else "the steps"
+    title = f"{chart.title} ({chart.value_title}) over {over}:"
     return f"{escaped(title)}\n\n{_table(header, rows, 'llrrrr')}"
 
 
-def _chart_row(line: Line, number_format: str) -> list[str]:
+def _chart_row(line: Line, chart: Chart) -> list[str]:
     points = [
-        (value, step)
-        for step, value in zip(line.steps, line.values, strict=True)
-        if value is not None
+        (value, at) for at, value in zip(line.at, line.values, strict=True) if value is not None
     ]
     if not points:
         return [line.name, "no finite value", "", "", "", ""]
+    shown = chart.number_format
+    where = instant if chart.axis == "time" else lambda at: count(int(at))
     lowest, highest = min(points), max(points)
     return [
         line.name,
         sparkline([value for value, _ in points]),
-        f"{points[0][0]:{number_format}}",
-        f"{points[-1][0]:{number_format}}",
-        f"{lowest[0]:{number_format}} at {count(lowest[1])}",
-        f"{highest[0]:{number_format}} at {count(highest[1])}",
+        f"{points[0][0]:{shown}}",
+        f"{points[-1][0]:{shown}}",
+        f"{lowest[0]:{shown}} at {where(lowest[1])}",
+        f"{highest[0]:{shown}} at {where(highest[1])}",
     ]
+
+
+def _histogram(histogram: Histogram) -> str:
+    low, high = histogram.edges[0], histogram.edges[-1]
+    bars = sparkline([float(number) for number in histogram.counts])
+    span = f"{seconds(low)} {bars} {seconds(high)}"
+    return f"{escaped(histogram.title)}: {span}. {escaped(histogram.note)}".rstrip()
+
+
+def _timeline(timeline: Timeline) -> str:
+    rows = [
+        [span.row, instant(span.begin_at), instant(span.end_at), span.text]
+        for span in timeline.spans[-ROWS_SHOWN:]
+    ]
+    rows += [[mark.row, instant(mark.at), "", mark.text] for mark in timeline.marks[-ROWS_SHOWN:]]
+    header = [timeline.title, "from", "to", ""]
+    return _table(header, rows, "llll")
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -127,7 +185,3 @@ def sparkline(values: Sequence[float]) -> str:
         return _SPARKS[0] * len(shown)
     scale = (len(_SPARKS) - 1) / (highest - lowest)
     return "".join(_SPARKS[round((value - lowest) * scale)] for value in shown)
-
-
-def _bar(share: float) -> str:
-    return "█" * round(BAR_LENGTH * share)

@@ -1,39 +1,30 @@
-// Draws each plot from the data beside it, in the colors of the page.
+// Draws each plot from the data beside it. Text and grid take their colors from page.css, so that
+// light, dark and paper need nothing from here.
 "use strict";
 (() => {
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-
   // A finger on a plot scrolls the page instead of zooming the plot.
   const touched = matchMedia("(pointer: coarse)").matches;
-
-  function colors() {
-    const style = getComputedStyle(document.documentElement);
-    const of = (name) => style.getPropertyValue(name).trim();
-    const axis = (name) => ({
-      [`${name}.gridcolor`]: of("--line"),
-      [`${name}.zerolinecolor`]: of("--line"),
-      [`${name}.linecolor`]: of("--line"),
-    });
-    return {
-      "paper_bgcolor": "rgba(0,0,0,0)",
-      "plot_bgcolor": "rgba(0,0,0,0)",
-      "font.color": of("--quiet"),
-      "font.family": getComputedStyle(document.body).fontFamily,
-      "hoverlabel.bgcolor": of("--card"),
-      "hoverlabel.bordercolor": of("--line"),
-      "hoverlabel.font.color": of("--text"),
-      ...axis("xaxis"),
-      ...axis("yaxis"),
-    };
-  }
-
   const plots = [...document.querySelectorAll(".plot")];
+
   for (const plot of plots) {
     const { data, layout } = JSON.parse(plot.nextElementSibling.textContent);
     layout.dragmode = touched ? false : "zoom";
+    layout.paper_bgcolor = layout.plot_bgcolor = "rgba(0,0,0,0)";
+    layout.font.family = getComputedStyle(document.body).fontFamily;
     plot.classList.add("drawn");
-    Plotly.newPlot(plot, data, layout, { responsive: true, displayModeBar: false })
-      .then(() => Plotly.relayout(plot, colors()));
+    if (layout.height) plot.style.height = `${layout.height}px`;
+    Plotly.newPlot(plot, data, layout, { responsive: true, displayModeBar: false });
   }
-  dark.addEventListener("change", () => plots.forEach((plot) => Plotly.relayout(plot, colors())));
+
+  // A plot has the width that it was drawn for. What is folded on the screen cannot be opened on
+  // paper, and paper is narrower than most windows: 182 mm between the margins of A4.
+  const PAPER_PX = 680;
+  const folded = [...document.querySelectorAll("details.more")];
+  const onPaper = (isPaper) => {
+    folded.forEach((more) => { more.open = isPaper; });
+    const size = isPaper ? { autosize: false, width: PAPER_PX } : { autosize: true, width: null };
+    plots.forEach((plot) => Plotly.relayout(plot, size));
+  };
+  addEventListener("beforeprint", () => onPaper(true));
+  addEventListener("afterprint", () => onPaper(false));
 })();

@@ -1,70 +1,269 @@
-"""Plotly figures of charts, as JSON for the page. Colors of text and grid are left to the page."""
+"""Plotly figures of plots, as JSON for the page, which gives text and grid their colors."""
 
 import html
+import json
+from collections.abc import Sequence
+from itertools import groupby, pairwise
+from typing import Any
 
-import plotly.graph_objects as go
-
-from dragoman.report.document import Chart, Line
+from dragoman.report.document import Chart, Histogram, Line, Mark, Plot, Span, Timeline
+from dragoman.report.health import Health
+from dragoman.report.wording import instant, seconds
 
 # Of Okabe and Ito's palette, told apart by most color-blind people; those that show on white and
 # on black.
-COLORS = ("#3a87c8", "#d9730d", "#1a9e77", "#b764a0", "#9a8a2c", "#7a6fd0")
+COLORS = ("#3a87c8", "#d9730d", "#1a9e77", "#b764a0", "#9a8a2c", "#7a6fd0", "#5f9ea0", "#c2514a")
 CONTEXT_COLOR = "#8b949e"
+HEALTH_COLORS: dict[Health, str] = {
+    "good": "#1a9e77",
+    "watch": "#d9a00d",
+    "poor": "#c2514a",
+    "open": "#8b949e",
+    "fact": "#3a87c8",
+}
 MARKERS_UP_TO = 40
+_MILLISECONDS = 1000
+_MARKERS = {
+    "fault": {"symbol": "x", "size": 11, "color": HEALTH_COLORS["poor"]},
+    "evaluation": {"symbol": "line-ns-open", "size": 12, "color": CONTEXT_COLOR},
+    "checkpoint": {"symbol": "diamond-open", "size": 7, "color": CONTEXT_COLOR},
+}
+
+Figure = dict[str, Any]
 
 
-def figure_json(chart: Chart) -> str:
+def figure_json(plot: Plot) -> str:
     """Safe inside a script element: without "<", nothing in it can end that."""
-    front = [line for line in chart.lines if not line.is_context]
-    colors = {line.name: COLORS[place % len(COLORS)] for place, line in enumerate(front)}
-    figure = go.Figure(
-        data=[_trace(line, chart, colors.get(line.name, CONTEXT_COLOR)) for line in chart.lines],
-        layout={
-            # Plotly's default template is 6 kB a figure and paints a background of its own.
-            "template": "none",
-            "xaxis": {
-                "title": {"text": "step", "standoff": 8},
-                "unifiedhovertitle": {"text": "step %{x:,d}"},
-                "tickformat": ",d",
-                "rangemode": "tozero",
-                # Drawn with a broad white border on a page that is dark.
-                "showspikes": False,
-            },
-            "yaxis": {
-                "title": {"text": html.escape(chart.value_title), "standoff": 12},
-                "automargin": True,
-                "separatethousands": True,
-                "exponentformat": "e",
-                "minexponent": 6,  # 12,000 tokens a second, not 1.2e+4
-                "hoverformat": chart.number_format,
-                "rangemode": "tozero" if chart.shows_zero else "normal",
-                "range": [0, 100] if chart.is_stacked else None,
-            },
-            "font": {"size": 12},
-            "legend": {
-                "orientation": "h",
-                "x": 0,
-                "y": 1,
-                "yanchor": "bottom",
-                "traceorder": "normal",
-            },
-            "showlegend": len(chart.lines) > 1,
-            "hovermode": "x unified",
-            "hoverlabel": {"namelength": -1},
-            "margin": {"l": 48, "r": 12, "t": 12, "b": 44},
+    text = json.dumps(figure_of(plot), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def figure_of(plot: Plot) -> Figure:
+    match plot:
+        case Chart():
+            return _chart(plot)
+        case Histogram():
+            return _histogram(plot)
+        case Timeline():
+            return _timeline(plot)
+
+
+def _layout(xaxis: Figure, yaxis: Figure, **others: Any) -> Figure:
+    return {
+        "xaxis": {"automargin": True, "showspikes": False, "zeroline": False} | xaxis,
+        "yaxis": {
+            "automargin": True,
+            "separatethousands": True,
+            "exponentformat": "e",
+            "minexponent": 6,  # 12,000 tokens a second, not 1.2e+4
+        }
+        | yaxis,
+        "font": {"size": 12},
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": 1.02,
+            "yanchor": "bottom",
+            "traceorder": "normal",
         },
+        "hoverlabel": {"namelength": -1},
+        "margin": {"l": 48, "r": 12, "t": 12, "b": 44},
+        **others,
+    }
+
+
+def _chart(chart: Chart) -> Figure:
+    is_time = chart.axis == "time"
+    colors = _colors(chart.lines)
+    traces: list[Figure] = []
+    if chart.spread == "band":
+        banded = [
+            (line, color) for line, color in zip(chart.lines, colors, strict=True) if line.lows
+        ]
+        # Where bands lie one over the other, all of them together are as dark as one alone.
+        opacity = 0.25 / max(1, len(banded))
+        traces += [_band(line, color, opacity, is_time) for line, color in banded]
+    traces += [_trace(line, chart, color) for line, color in zip(chart.lines, colors, strict=True)]
+    xaxis = (
+        {"type": "date", "title": {"text": "time (UTC)", "standoff": 8}}
+        if is_time
+        else {
+            "title": {"text": "step", "standoff": 8},
+            "unifiedhovertitle": {"text": "step %{x:,d}"},
+            "tickformat": ",d",
+            "rangemode": "tozero",
+        }
     )
-    return str(figure.to_json())
+    yaxis: Figure = {
+        "title": {"text": html.escape(chart.value_title), "standoff": 12},
+        "hoverformat": chart.number_format,
+        "rangemode": "tozero" if chart.shows_zero else "normal",
+    }
+    if chart.value_range:
+        yaxis["range"] = list(chart.value_range)
+    shows_legend = len(chart.lines) > 1
+    return {
+        "data": traces,
+        "layout": _layout(xaxis, yaxis, showlegend=shows_legend, hovermode="x unified"),
+    }
 
 
-def _trace(line: Line, chart: Chart, color: str) -> go.Scatter:
-    few = len(line.steps) <= MARKERS_UP_TO
-    return go.Scatter(
-        x=list(line.steps),
-        y=list(line.values),
+def _colors(lines: Sequence[Line]) -> list[str]:
+    colors, taken = [], 0
+    for line in lines:
+        if line.style == "context":
+            colors.append(CONTEXT_COLOR)
+        elif line.color is not None:
+            colors.append(COLORS[line.color % len(COLORS)])
+        else:
+            colors.append(COLORS[taken % len(COLORS)])
+            taken += 1
+    return colors
+
+
+def _trace(line: Line, chart: Chart, color: str) -> Figure:
+    is_few = len(line.at) <= MARKERS_UP_TO and line.style == "line" and not chart.is_stacked
+    trace: Figure = {
+        "type": "scatter",
+        "x": _x(line.at, chart.axis == "time"),
+        "y": list(line.values),
         # Plotly reads tags in names: what a file says is shown, never obeyed.
-        name=html.escape(line.name),
-        mode="lines+markers" if few and not line.is_context else "lines",
-        line={"color": color, "width": 1 if line.is_context or chart.is_stacked else 2},
-        stackgroup="one" if chart.is_stacked else None,
+        "name": html.escape(line.name),
+        "mode": "lines+markers" if is_few else "lines",
+        "line": {"color": color, "width": 2 if line.style == "line" else 1.5},
+    }
+    if line.style == "dashed":
+        trace["line"] |= {"dash": "dash", "width": 2}
+    if chart.is_stacked:
+        trace |= {"stackgroup": "one", "line": {"color": color, "width": 0.5}}
+    if line.lows and chart.spread == "error bars":
+        trace["error_y"] = _error_bars(line, color)
+    if line.lows:
+        shown = chart.number_format
+        spread = zip(line.lows, line.highs, strict=True)
+        trace["customdata"] = [[low, high] for low, high in spread]
+        trace["hovertemplate"] = (
+            f"%{{y:{shown}}} (%{{customdata[0]:{shown}}} to %{{customdata[1]:{shown}}})"
+        )
+    return trace
+
+
+def _error_bars(line: Line, color: str) -> Figure:
+    def reach(ends: Sequence[float | None]) -> list[float]:
+        pairs = zip(line.values, ends, strict=True)
+        return [
+            0.0 if value is None or end is None else max(0.0, abs(end - value))
+            for value, end in pairs
+        ]
+
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": reach(line.highs),
+        "arrayminus": reach(line.lows),
+        "color": color,
+        "thickness": 1.2,
+        "width": 3,
+    }
+
+
+def _band(line: Line, color: str, opacity: float, is_time: bool) -> Figure:
+    """What each point stands for, from its lowest to its highest, as an area behind the line."""
+    x, y = [], []
+    rows = zip(_x(line.at, is_time), line.lows, line.highs, strict=True)
+    for is_known, stretch in groupby(rows, lambda row: None not in row):
+        if is_known:
+            own = list(stretch)
+            x += [at for at, _, _ in own] + [at for at, _, _ in reversed(own)] + [None]
+            y += [high for _, _, high in own] + [low for _, low, _ in reversed(own)] + [None]
+    red, green, blue = bytes.fromhex(color[1:])
+    return {
+        "type": "scatter",
+        "x": x,
+        "y": y,
+        "mode": "lines",
+        "line": {"width": 0},
+        "fill": "toself",
+        "fillcolor": f"rgba({red}, {green}, {blue}, {opacity:.3f})",
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _x(at: Sequence[float], is_time: bool) -> list[float]:
+    return [round(moment * _MILLISECONDS) for moment in at] if is_time else list(at)
+
+
+def _histogram(histogram: Histogram) -> Figure:
+    edges = histogram.edges
+    bars = {
+        "type": "bar",
+        "x": [(low + high) / 2 for low, high in pairwise(edges)],
+        "width": [high - low for low, high in pairwise(edges)],
+        "y": list(histogram.counts),
+        "marker": {"color": COLORS[0], "line": {"width": 0}},
+        "hovertemplate": "%{y:,} steps of about %{x:.4g} s<extra></extra>",
+    }
+    marks: list[Figure] = [
+        {
+            "type": "scatter",
+            "x": [where, where],
+            "y": [0, max(histogram.counts, default=1)],
+            "mode": "lines",
+            "line": {"color": COLORS[1 + place], "width": 1.5, "dash": "dash"},
+            "name": html.escape(f"{name} {seconds(where)}"),
+            "hoverinfo": "skip",
+        }
+        for place, (name, where) in enumerate(histogram.marks)
+    ]
+    xaxis = {"title": {"text": html.escape(histogram.value_title), "standoff": 8}}
+    yaxis = {"title": {"text": "steps", "standoff": 12}, "rangemode": "tozero"}
+    layout = _layout(xaxis, yaxis, showlegend=True, bargap=0, hovermode="closest")
+    return {"data": [bars | {"showlegend": False}, *marks], "layout": layout}
+
+
+def _timeline(timeline: Timeline) -> Figure:
+    rows = list(dict.fromkeys(span.row for span in timeline.spans))
+    traces = [_span(span) for span in timeline.spans]
+    for kind in _MARKERS:
+        marks = [mark for mark in timeline.marks if mark.kind == kind]
+        if marks:
+            traces.append(_marks(kind, marks))
+    layout = _layout(
+        {"type": "date", "title": {"text": "time (UTC)", "standoff": 8}},
+        {
+            "type": "category",
+            "categoryarray": [html.escape(row) for row in reversed(rows)],
+            "range": [-0.7, len(rows) - 0.3],
+        },
+        showlegend=bool(timeline.marks),
+        hovermode="closest",
+        height=min(520, 110 + 34 * len(rows)),
     )
+    return {"data": traces, "layout": layout}
+
+
+def _span(span: Span) -> Figure:
+    return {
+        "type": "scatter",
+        "x": _x([span.begin_at, span.end_at], is_time=True),
+        "y": [html.escape(span.row)] * 2,
+        "mode": "lines",
+        "line": {"color": HEALTH_COLORS[span.health], "width": 12},
+        "text": [html.escape(span.text)] * 2,
+        "hovertemplate": "%{text}<extra></extra>",
+        "showlegend": False,
+    }
+
+
+def _marks(kind: str, marks: Sequence[Mark]) -> Figure:
+    return {
+        "type": "scatter",
+        "x": _x([mark.at for mark in marks], is_time=True),
+        "y": [html.escape(mark.row) for mark in marks],
+        "mode": "markers",
+        "name": kind,
+        "marker": _MARKERS[kind],
+        "text": [html.escape(f"{mark.text} ({instant(mark.at)})") for mark in marks],
+        "hovertemplate": "%{text}<extra></extra>",
+    }

@@ -4,25 +4,30 @@ All of it is readable without JavaScript, but for the plots.
 """
 
 import html
+from collections.abc import Iterable, Sequence
 from importlib import resources
 
 import plotly.offline
 
+from dragoman.report.content import Answer, Sample
 from dragoman.report.document import (
     Block,
     Chart,
     Document,
-    KeyFigures,
+    Histogram,
     Paragraph,
+    Plot,
+    Question,
     Samples,
     Section,
-    Shares,
     Table,
+    Timeline,
     Verbatim,
 )
-from dragoman.report.facts import Sample
+from dragoman.report.evidence import first_figures, more_figures
+from dragoman.report.health import SIGNS, WORDS
 from dragoman.report.plots import figure_json
-from dragoman.report.wording import percent
+from dragoman.report.priorities import to_do
 
 # The browser itself then refuses whatever the page, or the plotting library, might try to load.
 POLICY = (
@@ -33,11 +38,7 @@ POLICY = (
 
 def to_html(document: Document) -> str:
     title = html.escape(document.title)
-    links = "".join(
-        f'<a href="#{_anchor(section)}">{html.escape(section.title)}</a>'
-        for section in document.sections
-    )
-    body = "\n".join(_section(section) for section in document.sections)
+    also = [_question(question) for question in document.also]
     # The text comes first and the library, 5 MB of it, last: the page can be read at once.
     return f"""<!doctype html>
 <html lang="en">
@@ -54,10 +55,17 @@ def to_html(document: Document) -> str:
 <header>
 <h1>{title}</h1>
 <p>{html.escape(document.subtitle)}</p>
-<nav>{links}</nav>
+<p class="lead">{html.escape(document.lead)}</p>
 </header>
 <main>
-{body}
+<ol class="cards">
+{_lines(_card(question) for question in document.questions)}
+</ol>
+{_to_do(document)}
+<nav>{_links(document)}</nav>
+{_lines(_question(question) for question in document.questions)}
+{_group("Also found", also) if also else ""}
+{_group("The run itself", [_section(section) for section in document.sections])}
 </main>
 <script>{plotly.offline.get_plotlyjs()}</script>
 <script>
@@ -71,14 +79,89 @@ def _shipped(name: str) -> str:
     return resources.files("dragoman.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _anchor(section: Section) -> str:
-    return section.title.lower().replace(" ", "-")
+def _lines(parts: Iterable[str]) -> str:
+    return "\n".join(parts)
+
+
+def _group(title: str, parts: Sequence[str]) -> str:
+    return f'<h2 class="group">{html.escape(title)}</h2>\n{_lines(parts)}'
+
+
+def _links(document: Document) -> str:
+    found = [(question.anchor, question.short) for question in document.also]
+    found += [(section.anchor, section.title) for section in document.sections]
+    return "".join(
+        f'<a href="#{html.escape(anchor)}">{html.escape(name)}</a>' for anchor, name in found
+    )
+
+
+def _card(question: Question) -> str:
+    answer = question.answer
+    return (
+        f'<li><a class="card {answer.health}" href="#{html.escape(question.anchor)}">'
+        f'<span class="short">{html.escape(question.short)}</span>'
+        f'<span class="verdict">{html.escape(answer.verdict)}</span>'
+        f'<span class="how">{_sign(answer)}</span>'
+        f'<span class="how">{html.escape(_how_sure(answer))}</span></a></li>'
+    )
+
+
+def _sign(answer: Answer) -> str:
+    return f'<span class="sign">{SIGNS[answer.health]}</span> {WORDS[answer.health]}'
+
+
+def _how_sure(answer: Answer) -> str:
+    return "no answer yet" if answer.confidence == "none" else f"{answer.confidence} confidence"
+
+
+def _to_do(document: Document) -> str:
+    questions = to_do(document)
+    if not questions:
+        return ""
+    items = _lines(
+        f'<li><a href="#{html.escape(question.anchor)}">{html.escape(question.short)}</a>: '
+        f"{html.escape(question.answer.advice)}</li>"
+        for question in questions
+    )
+    return f'<div class="todo"><h2>What to do, most pressing first</h2>\n<ol>{items}</ol></div>'
+
+
+def _question(question: Question) -> str:
+    answer = question.answer
+    number = f'<span class="number">{question.number}</span> ' if question.number else ""
+    advice = (
+        f'<p class="advice"><b>What to do:</b> {html.escape(answer.advice)}</p>'
+        if answer.advice
+        else ""
+    )
+    table = _evidence(answer)
+    beside = _lines(_block(block) for block in question.blocks) or table
+    return (
+        f'<section id="{html.escape(question.anchor)}" class="{answer.health}">\n'
+        f"<h2>{number}{html.escape(answer.question)}</h2>\n"
+        f'<p class="said"><span class="pill">{SIGNS[answer.health]} '
+        f"{html.escape(answer.verdict)}</span><small>{WORDS[answer.health]}, "
+        f"{html.escape(_how_sure(answer))}</small></p>\n"
+        f'<div class="answer"><div><p>{html.escape(answer.sentence)}</p>{advice}'
+        f"{table if question.blocks else ''}</div>\n<div>{beside}</div></div>\n</section>"
+    )
+
+
+def _evidence(answer: Answer) -> str:
+    first, more = first_figures(answer), more_figures(answer)
+    table = _table(first, "evidence") if first else ""
+    if more:
+        table += (
+            f'<details class="more"><summary>{len(more.rows)} more figures</summary>'
+            f"{_table(more, 'evidence')}</details>"
+        )
+    return table
 
 
 def _section(section: Section) -> str:
-    blocks = "\n".join(_block(block) for block in section.blocks)
+    blocks = _lines(_block(block) for block in section.blocks)
     return (
-        f'<section id="{_anchor(section)}">\n<h2>{html.escape(section.title)}</h2>\n'
+        f'<section id="{html.escape(section.anchor)}">\n<h2>{html.escape(section.title)}</h2>\n'
         f"{blocks}\n</section>"
     )
 
@@ -87,19 +170,12 @@ def _block(block: Block) -> str:
     match block:
         case Paragraph(text):
             return f"<p>{html.escape(text)}</p>"
-        case KeyFigures(figures):
-            cards = "".join(
-                f"<div><dt>{html.escape(figure.label)}</dt><dd>{html.escape(figure.value)}</dd>"
-                f"<dd>{html.escape(figure.note)}</dd></div>"
-                for figure in figures
-            )
-            return f'<dl class="figures">{cards}</dl>'
         case Table():
             return _table(block)
-        case Shares():
-            return _shares(block)
-        case Chart():
-            return _chart(block)
+        case Chart() | Timeline():
+            return _plot(block)
+        case Histogram():
+            return _plot(block, block.note)
         case Samples(title, samples):
             items = "".join(_sample(sample) for sample in samples)
             return f"<h3>{html.escape(title)}</h3>\n<ol class='samples'>{items}</ol>"
@@ -110,41 +186,27 @@ def _block(block: Block) -> str:
             )
 
 
-def _table(table: Table) -> str:
-    kinds = ['class="number"' if align == "r" else "" for align in table.alignment]
+def _table(table: Table, kind: str = "") -> str:
+    kinds = [' class="number"' if align == "r" else "" for align in table.alignment]
 
-    def row(cells: list[str], tag: str) -> str:
+    def row(cells: Sequence[str], tag: str) -> str:
         return "".join(
-            f"<{tag} {kind}>{html.escape(cell)}</{tag}>"
+            f"<{tag}{kind}>{html.escape(cell)}</{tag}>"
             for cell, kind in zip(cells, kinds, strict=True)
         )
 
-    body = "\n".join(f"<tr>{row(list(cells), 'td')}</tr>" for cells in table.rows)
+    body = _lines(f"<tr>{row(cells, 'td')}</tr>" for cells in table.rows)
+    head = f"<thead><tr>{row(table.header, 'th')}</tr></thead>"
+    return f'<div class="wide"><table class="{kind}">{head}\n<tbody>{body}</tbody></table></div>'
+
+
+def _plot(plot: Plot, note: str = "") -> str:
+    caption = f"<figcaption>{html.escape(note)}</figcaption>" if note else ""
     return (
-        f'<div class="wide"><table><thead><tr>{row(list(table.header), "th")}</tr></thead>\n'
-        f"<tbody>{body}</tbody></table></div>"
-    )
-
-
-def _shares(shares: Shares) -> str:
-    rows = "\n".join(
-        f"<tr><td>{html.escape(part.label)}</td>"
-        f'<td class="number">{html.escape(part.value)}</td>'
-        f'<td class="number">{percent(part.share)}</td>'
-        f'<td class="bar"><i style="width:{100 * part.share:.1f}%"></i></td></tr>'
-        for part in shares.parts
-    )
-    return (
-        f'<h3>{html.escape(shares.title)}</h3>\n<table class="shares"><tbody>{rows}</tbody></table>'
-    )
-
-
-def _chart(chart: Chart) -> str:
-    return (
-        f"<figure><h3>{html.escape(chart.title)}</h3>"
-        f'<div class="plot"></div><script type="application/json">{figure_json(chart)}</script>'
+        f"<figure><h3>{html.escape(plot.title)}</h3>"
+        f'<div class="plot"></div><script type="application/json">{figure_json(plot)}</script>'
         "<noscript>This plot needs JavaScript; report.md shows its course, and report.json "
-        "holds its points.</noscript></figure>"
+        f"holds its points.</noscript>{caption}</figure>"
     )
 
 

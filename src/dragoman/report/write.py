@@ -5,21 +5,42 @@ import json
 import time
 from pathlib import Path
 
-from dragoman.report.derivation import facts_of
+from dragoman.diagnosis.answers import answers_of
+from dragoman.diagnosis.fault_events import faults_in
+from dragoman.diagnosis.history import history_of
+from dragoman.diagnosis.record import read_run
+from dragoman.diagnosis.unasked import unasked_of
+from dragoman.report.content import Report
+from dragoman.report.derivation import report_of
 from dragoman.report.markdown import to_markdown
-from dragoman.report.record import read_run
 from dragoman.report.sections import document_of
 from dragoman.report.webpage import to_html
 from dragoman.rundir import RunDir, write_whole
 
 
+def read_report(run: RunDir) -> Report:
+    record = read_run(run, read_at=time.time())
+    history = history_of(record)
+    return report_of(
+        record,
+        history,
+        answers=answers_of(record, history),
+        also=unasked_of(record, history),
+        faults=faults_in(record, history).faults,
+    )
+
+
+def to_json(report: Report) -> str:
+    return json.dumps(dataclasses.asdict(report), ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def write_report(run: RunDir) -> list[Path]:
-    facts = facts_of(read_run(run, read_at=time.time()))
-    document = document_of(facts)
+    report = read_report(run)
+    document = document_of(report)
     contents = {
         "html": to_html(document),
         "md": to_markdown(document),
-        "json": json.dumps(dataclasses.asdict(facts), ensure_ascii=False, allow_nan=False) + "\n",
+        "json": to_json(report),
     }
     paths = []
     for suffix, content in contents.items():

@@ -176,19 +176,26 @@ def _arranged(
 def _by_arrow(kind: type[Any], lines: Sequence[bytes]) -> Columns | None:
     """None: Arrow will not read it."""
     import pyarrow as pa  # noqa: PLC0415
+
+    try:
+        return _read_by_arrow(kind, lines)
+    except (pa.ArrowInvalid, UnicodeDecodeError):  # also of a name, which it decodes when asked
+        return None
+
+
+def _read_by_arrow(kind: type[Any], lines: Sequence[bytes]) -> Columns | None:
+    """None: it is not what it should be."""
+    import pyarrow as pa  # noqa: PLC0415
     import pyarrow.json  # noqa: PLC0415
 
     types = {"f8": pa.float64(), "i8": pa.int64(), "?": pa.bool_()}
     known = [(field.name, types[field.type]) for field in fields_of(kind) if not field.is_group]
     text = b"\n".join(lines)
-    try:
-        table = pa.json.read_json(
-            pa.BufferReader(text),
-            read_options=pa.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
-            parse_options=pa.json.ParseOptions(explicit_schema=pa.schema(known)),
-        )
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        return None
+    table = pa.json.read_json(
+        pa.BufferReader(text),
+        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+        parse_options=pa.json.ParseOptions(explicit_schema=pa.schema(known)),
+    )
     if len(table) != len(lines):
         return None
 

@@ -169,10 +169,13 @@ def _put_on_one_timeline(tables: dict[type[Any], Table]) -> None:
     timelines: dict[int, Timeline] = defaultdict(lambda: Timeline({}, {}))
     for (attempt, rank), (monotonic_at, wall_at) in begins.items():
         timelines[attempt].wall_ahead_s[rank] = wall_at - monotonic_at
-    for attempt, rank, clocks in tables[ClockOffset].by_rank():
-        timelines[attempt].comparisons[rank] = Comparisons(
-            clocks["monotonic_at"], clocks["monotonic_offset_s"], clocks["error_s"]
-        )
+    for attempt, rank, compared in tables[ClockOffset].by_rank():
+        offset_s, error_s = compared["monotonic_offset_s"], compared["error_s"]
+        is_known = np.isfinite(offset_s) & np.isfinite(error_s)
+        if is_known.any():
+            timelines[attempt].comparisons[rank] = Comparisons(
+                compared["monotonic_at"][is_known], offset_s[is_known], error_s[is_known]
+            )
     for table in tables.values():
         table.columns["at"] = np.empty(len(table))
         for attempt, rank, begin, end in _stretches(table["attempt"], table["rank"]):

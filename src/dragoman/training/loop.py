@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Literal, NamedTuple
 
@@ -28,6 +29,7 @@ from dragoman.training.devices import memory_peak_bytes
 from dragoman.training.interruption import Interruption, common_reason, interruptions
 from dragoman.training.notices import notices
 from dragoman.training.numbers import judge
+from dragoman.training.observer import Observer, Watch, nobody
 from dragoman.training.rollback import roll_back
 from dragoman.training.shortage import smaller_pieces
 from dragoman.training.start import Training, start, tell_clocks
@@ -45,12 +47,24 @@ class Ending(NamedTuple):
     step: int
 
 
-def train(config: Config, run: RunDir) -> Ending:
+class Taken(NamedTuple):
+    """A step, and what all ranks have agreed on in it."""
+
+    state: RunState
+    done: StepDone
+    interrupted: bool
+    """Any rank was asked to stop."""
+    wants_save: bool
+    waits_s: list[float]
+    """In communication, by rank; empty: not known."""
+
+
+def train(config: Config, run: RunDir, watch: Watch = nobody) -> Ending:
     """Train a run to its end, from wherever it is. Collective: every rank must call."""
     with (
         interruptions() as interruption,
         join(config.training.device) as group,
-        start(config, run, group) as training,
+        start(config, run, group, watch) as training,
         notices(config.preemption, interruption.request)
         if group.local_rank == 0
         else nullcontext(),
@@ -102,9 +116,12 @@ def run_on(
         state = evaluate(training, state)
         ending = planned_ending(training, state)
     while ending is None:
-        state, done, interrupted, wants_save = take_step(training, state, loader, interruption)
+        state, done, interrupted, wants_save, waits_s = take_step(
+            training, state, loader, interruption
+        )
         training.events.emit(done)
         training.narrator.step(done)
+        observed(training, _look_at(done, waits_s))
         tell_of_saves(training, done.step_s)
         numbers, verdict = judge(state.numbers, done.step, done.loss, done.updated, config.training)
         state = dataclasses.replace(state, numbers=numbers)
@@ -138,6 +155,22 @@ def run_on(
     return state, ending
 
 
+def _look_at(done: StepDone, waits_s: list[float]) -> Callable[[Observer], str | None]:
+    least_s, longest_s = min(waits_s, default=None), max(waits_s, default=None)
+    return lambda watch: watch.after_step(done, least_s, longest_s)
+
+
+def observed(training: Training, look: Callable[[Observer], str | None]) -> None:
+    """Tell what the one who watches has seen. An error of its own is no reason to stop."""
+    if not training.group.leads:
+        return
+    try:
+        if what := look(training.observer):
+            training.narrator.say(what)
+    except Exception as error:
+        training.narrator.say(f"warning: the run could not be judged ({error!r}); it goes on")
+
+
 def tell_trouble(training: Training, state: RunState, what: str) -> None:
     training.events.emit(Trouble(state.step, what))
     training.narrator.say(f"step {state.step:,}: {what}")
@@ -155,11 +188,8 @@ def comparison_is_due(config: Config, state: RunState) -> bool:
 
 def take_step(
     training: Training, state: RunState, loader: Loader, interruption: Interruption
-) -> tuple[RunState, StepDone, bool, bool]:
-    """One update, what to record of it, whether any rank was asked to stop, and whether to save.
-
-    Collective: every rank must call.
-    """
+) -> Taken:
+    """One update. Collective: every rank must call."""
     group, updater = training.group, training.updater
     group.pulse.enter("data", state.step + 1)
     training.traffic.begin_step()
@@ -173,14 +203,18 @@ def take_step(
         # The update of the step before came after its message.
         seconds = time.perf_counter() - begun + updater.update_s
         # One small message, before the weights are touched, tells everyone the loss, rank 0's
-        # clock, whether anyone wants to stop or has run out of memory, and whether to save.
-        loss_sum, step_s, wishes, short, save_wishes = group.sums(
+        # clock, whether anyone wants to stop or has run out of memory, whether to save, and how
+        # long each rank has waited in communication.
+        waits_s = [0.0] * group.ranks
+        waits_s[group.rank] = gradients.parts_s.get("communication", 0.0)
+        loss_sum, step_s, wishes, short, save_wishes, *waits_s = group.sums(
             [
                 gradients.loss_sum,
                 seconds if group.leads else 0.0,
                 float(interruption.asked),
                 float(gradients.ran_out),
                 float(group.leads and training.saving.is_wanted(state)),
+                *waits_s,
             ]
         )
         if not short:
@@ -213,7 +247,8 @@ def take_step(
         counts=counts_of(training, work.amounts),
         memory_peak_bytes=memory_peak_bytes(group.device),
     )
-    return state, done, wishes > 0, save_wishes > 0
+    knows_waits = "communication" in gradients.parts_s
+    return Taken(state, done, wishes > 0, save_wishes > 0, waits_s if knows_waits else [])
 
 
 def counts_of(training: Training, amounts: Amounts) -> dict[str, float]:
@@ -305,6 +340,7 @@ def evaluate(training: Training, state: RunState) -> RunState:
     if group.leads:
         training.events.emit(evaluated)
         training.narrator.evaluation(evaluated)
+        observed(training, lambda watch: watch.after_evaluation(evaluated))
     return state
 
 

@@ -21,15 +21,16 @@ from dragoman.distributed.group import Group
 from dragoman.errors import UserError
 from dragoman.evaluation.heldout import HeldOut, fixed_sample
 from dragoman.model.loss import Objective
+from dragoman.model.size import FP32_BYTES
 from dragoman.model.transformer import Transformer
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.shards.files import Shards
 from dragoman.shards.passport import PreparedData
 from dragoman.sync import synchronized
 from dragoman.telemetry.clocks import compare_clocks
-from dragoman.telemetry.events import AttemptEnded, AttemptStarted
+from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Evaluated
 from dragoman.telemetry.mirrors import open_mirrors
-from dragoman.telemetry.reader import attempts_so_far
+from dragoman.telemetry.reader import attempts_so_far, read_events
 from dragoman.telemetry.sensors.sampler import sampling, sensors_of_host
 from dragoman.telemetry.status import StatusFile
 from dragoman.telemetry.writer import EventWriter, Mirror
@@ -38,6 +39,7 @@ from dragoman.training.agreement import check_agreement, together
 from dragoman.training.claim import check_data, claim_run, locked
 from dragoman.training.devices import device_found
 from dragoman.training.narration import Narrator
+from dragoman.training.observer import Observer, Watch, nobody
 from dragoman.training.restoration import newest_checkpoint
 from dragoman.training.saving import Saving, forget_memory, owner_of, roots_of
 from dragoman.training.schedule import Rate, learning_rate
@@ -70,12 +72,13 @@ class Training:
     traffic: StepTraffic
     saving: Saving
     translations: Translations
+    observer: Observer
     last_step: int | None
     state: RunState
 
 
 @contextmanager
-def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
+def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> Iterator[Training]:
     """Collective: every rank must call."""
     with ExitStack() as at_end:
         prepared = together(group, lambda: PreparedData.open(config.prepared_folder))
@@ -140,6 +143,9 @@ def start(config: Config, run: RunDir, group: Group) -> Iterator[Training]:
             ),
             translations=Translations(run, config.data.target_language),
             traffic=StepTraffic(config, group, parameters, [m["host"] for m in members]),
+            observer=watch(
+                config, group.ranks, FP32_BYTES * parameters, evaluations_so_far(run, group, state)
+            ),
             last_step=last_step,
             state=state,
         )
@@ -184,6 +190,16 @@ def open_events(config: Config, run: RunDir, group: Group, attempt: int) -> Iter
         events = EventWriter(run.events_of(attempt, group.rank), mirrors)
         at_end.callback(events.close)
         yield events
+
+
+def evaluations_so_far(run: RunDir, group: Group, state: RunState) -> list[Evaluated]:
+    """Of earlier attempts, as far as they count, for the one who watches."""
+    if not group.leads:
+        return []
+    recorded = read_events(run, rank=0, kinds={Evaluated})
+    events = (stamped.event for _, _, stamped in recorded)
+    by_step = {event.step: event for event in events if isinstance(event, Evaluated)}
+    return [by_step[step] for step in sorted(by_step) if step <= state.step]
 
 
 def tell_clocks(group: Group, events: EventWriter) -> None:

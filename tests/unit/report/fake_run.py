@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from dragoman.rundir import RunDir, write_json
+from dragoman.telemetry.columns import Array
 from dragoman.telemetry.events import (
     AttemptStarted,
     Evaluated,
@@ -12,6 +15,7 @@ from dragoman.telemetry.events import (
     StepDone,
     to_line,
 )
+from dragoman.telemetry.tables import Table
 
 CONFIG = """
 name = "tiny"
@@ -54,6 +58,25 @@ def step(number: int, step_s: float = 1.0, **changes: object) -> StepDone:
         "parts_s": {"data": 0.25 * step_s, "backward": 0.75 * step_s},
     }
     return StepDone(**(fields | changes))  # type: ignore[arg-type]
+
+
+def step_table(step_s: Array, **changes: Array | float) -> Table:
+    """Steps as columns, for runs too long to be written: `step` of each number, on rank 0."""
+    numbers = np.arange(1, len(step_s) + 1)
+    like = step(1)
+    columns: dict[str, object] = {"attempt": 1, "rank": 0, "at": WALL_AT + np.cumsum(step_s)}
+    columns |= {"wall_at": columns["at"], "monotonic_at": MONOTONIC_AT + np.cumsum(step_s)}
+    columns |= {"step": numbers, "epoch": numbers / 8, "loss": 2 + 1 / numbers, "step_s": step_s}
+    columns |= {"tokens": like.tokens, "learning_rate": numbers * 1e-6, "gradient_norm": 1.0}
+    columns |= {"updated": True, "memory_peak_bytes": np.nan} | changes
+    return Table(
+        {name: np.broadcast_to(np.asarray(v), len(step_s)) for name, v in columns.items()},
+        {
+            "parts_s": {name: share * step_s for name, share in like.parts_s.items()},
+            "traffic_bytes": {},
+            "counts": {},
+        },
+    )
 
 
 def evaluated(number: int, bleu: float | None = 20.0, **changes: object) -> Evaluated:

@@ -1,27 +1,32 @@
-import dataclasses
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from html.parser import HTMLParser
+from pathlib import Path
 
+import jsonschema
+import numpy as np
 import plotly.offline
 import pytest
-from unit.report.fake_run import FakeRun, evaluated, started, step
+from unit.report.fake_run import FakeRun, evaluated, started, step, step_table
 
-from dragoman.report.derivation import facts_of
-from dragoman.report.document import Chart, Line
-from dragoman.report.facts import Schedule, State
+from dragoman.diagnosis.findings import Figure, Finding, unknown
+from dragoman.diagnosis.history import history_of
+from dragoman.diagnosis.record import read_run
+from dragoman.report.content import Report
+from dragoman.report.derivation import report_of
 from dragoman.report.markdown import escaped, sparkline, to_markdown
-from dragoman.report.plots import figure_json
-from dragoman.report.record import read_run
-from dragoman.report.sections import document_of, schedule_in_words, state_in_words
+from dragoman.report.priorities import to_do
+from dragoman.report.schema import report_schema
+from dragoman.report.sections import document_of
 from dragoman.report.webpage import to_html
-from dragoman.report.write import write_report
+from dragoman.report.write import to_json, write_report
 from dragoman.rundir import write_json
-from dragoman.telemetry.events import AttemptEnded, Stamped, StepDone, Trouble
-from dragoman.telemetry.reader import Recorded
+from dragoman.telemetry.events import AttemptEnded, StepDone, Trouble
 
+ROOT = Path(__file__).parents[3]
 ATTACK = '<script>alert("1")</script>|a\n`b` <b>'
 
 
@@ -35,16 +40,23 @@ class Page(HTMLParser):
         self.headings: list[str] = []
         self.text = ""
         self._open = ""
+        self._in_heading = False
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._open = tag
         self.tags.append(tag)
         self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag == "h2":
+            self._in_heading = True
+            self.headings.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_heading = self._in_heading and tag != "h2"
 
     def handle_data(self, data: str) -> None:
-        if self._open == "h2" and data.strip():
-            self.headings.append(data)
+        if self._in_heading:
+            self.headings[-1] += data
         if self._open not in ("script", "style"):
             self.text += data
 
@@ -54,6 +66,11 @@ def documents(run: FakeRun) -> tuple[str, str, dict[str, object]]:
         path.read_text(encoding="utf-8") for path in write_report(run.directory)
     )
     return html, markdown, json.loads(facts)
+
+
+def report(run: FakeRun, answers: Sequence[Finding], also: Sequence[Finding]) -> Report:
+    record = read_run(run.directory, read_at=0.0)
+    return report_of(record, history_of(record), answers, also, [])
 
 
 def attacked(run: FakeRun) -> FakeRun:
@@ -71,10 +88,13 @@ def attacked(run: FakeRun) -> FakeRun:
 
 
 def test_both_documents_have_the_same_sections_in_the_same_order(finished_run):
-    html, markdown, _ = documents(finished_run)
+    html, markdown, content = documents(finished_run)
+    asked = [answer["question"] for answer in content["answers"]]
+    in_markdown = re.findall(r"^## (?:\d+\. )?(.*)$", markdown, flags=re.MULTILINE)
 
-    assert Page(html).headings == re.findall(r"^## (.*)$", markdown, flags=re.MULTILINE)
-    assert Page(html).headings[0] == "In short"
+    assert in_markdown[:11] == asked
+    in_page = [re.sub(r"^\d+ ", "", heading) for heading in Page(html).headings]
+    assert [heading for heading in in_page if heading in asked] == asked
 
 
 def test_all_three_files_show_the_same_figures(finished_run):
@@ -93,34 +113,112 @@ def test_all_three_files_show_the_same_figures(finished_run):
             "samples": [],
         },
     )
-    html, markdown, facts = documents(finished_run)
+    html, markdown, content = documents(finished_run)
     text = Page(html).text
 
-    assert facts["scores"][0]["bleu"] == 31.27
-    assert facts["learning"]["best_bleu"]["bleu"] == 20.0
-    assert facts["speed"]["mean_step_s"] == 2.5
+    assert content["scores"][0]["bleu"] == 31.27
     for shown in (
         "60,880,896 parameters",
         "BLEU 31.3 and chrF 55.5 (1,000 sentences, beam 5)",
         "The best BLEU on validation is 20.0",
-        "(50 sentences, greedy search)",
-        "An average step took 2.5 s",
-        "40 target tokens a second while stepping, 25 over the whole wall time",
-        "Of 1,000 pairs that were read, 10 were dropped (1.0 %)",
         "It finished at step 4: training.steps = 4 are done.",
     ):
         assert shown in text
         assert shown in markdown
+    for answer in content["answers"]:
+        assert answer["sentence"] in text
+        assert escaped(answer["sentence"]) in markdown
     assert "nrefs:1|tok:13a" in text
     assert "nrefs:1|tok:13a" in markdown
 
 
-def test_a_run_without_any_step_has_a_report(empty_run):
-    html, markdown, facts = documents(empty_run)
+def test_the_answers_are_the_eleven_and_nothing_is_claimed_without_evidence(empty_run):
+    _, markdown, content = documents(empty_run)
 
-    assert "No worker has reported yet" in Page(html).text
-    assert "There is no checkpoint yet." in markdown
-    assert facts["speed"] is None
+    assert len(content["answers"]) == 11
+    for answer in content["answers"]:
+        if answer["confidence"] == "none":
+            assert answer["health"] == "open"
+            assert answer["sentence"].startswith("Not known, because")
+    assert "No worker has reported yet" in markdown
+
+
+@pytest.mark.parametrize("run", ["empty_run", "finished_run"])
+def test_report_json_is_as_its_schema_says(run, request):
+    _, _, content = documents(request.getfixturevalue(run))
+
+    jsonschema.validate(content, report_schema())
+
+
+def test_the_schema_refuses_what_is_no_report(finished_run):
+    _, _, content = documents(finished_run)
+    content["answers"].pop()
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(content, report_schema())
+
+
+def test_the_published_schema_is_that_of_the_code():
+    published = ROOT / "docs" / "report.schema.json"
+
+    assert json.loads(published.read_text(encoding="utf-8")) == report_schema()
+
+
+def test_findings_are_shown_with_figures_intervals_and_advice(finished_run):
+    figures = [Figure("gain", 0.4, "BLEU", 0.2, 0.6, "by paired resampling")]
+    bad = Finding(
+        "network", "Is it the network?", "network-bound", "high", "It is.", figures, "Buy."
+    )
+    good = Finding("trained", "Is it trained?", "yes", "low", "It is indeed.", ())
+    document = document_of(report(finished_run, [good, bad], [unknown("hangs", "Hangs?", "so")]))
+    html, markdown = to_html(document), to_markdown(document)
+
+    for text in (Page(html).text, markdown):
+        assert "0.2 to 0.6 BLEU" in text
+        assert "by paired resampling" in text
+        assert "Buy." in text
+        assert "Not known, because so." in text
+    assert markdown.index("needs action") > markdown.index("good")
+    assert 'class="card poor"' in html
+
+
+def test_no_figure_is_left_out_however_many_there_are(finished_run):
+    figures = [Figure(f"figure number {number}", number, "steps") for number in range(100, 130)]
+    finding = Finding("network", "?", "network-bound", "high", "It is.", figures)
+    document = document_of(report(finished_run, [finding], []))
+
+    for text in (Page(to_html(document)).text, to_markdown(document)):
+        assert all(f"figure number {number}" in text for number in range(100, 130))
+        assert "22 more figures" in text
+
+
+def test_what_is_pressing_comes_first_and_each_advice_once(finished_run):
+    def finding(key: str, verdict: str, advice: str) -> Finding:
+        return Finding(key, "?", verdict, "high", "So it is.", (), advice)
+
+    answers = [
+        finding("trained", "not yet", "Train on."),
+        finding("devices", "mostly waiting", "See the network."),
+        finding("network", "network-bound", "Take bf16."),
+        finding("overfitting", "no", "Nothing is urgent."),
+    ]
+    document = document_of(report(finished_run, answers, [finding("faults", "2", "Train on.")]))
+
+    advice = [question.answer.advice for question in to_do(document)]
+    assert advice == ["See the network.", "Take bf16.", "Train on."]
+
+
+def test_figures_that_are_not_finite_become_null(finished_run):
+    figures = [
+        Figure("loss", float("inf"), "nats", float("nan"), 2.0),
+        Figure("n", np.int64(3), ""),
+    ]
+    finding = Finding("trained", "?", "not yet", "low", "It diverged.", figures)
+    content = json.loads(to_json(report(finished_run, [finding], [])))
+
+    (loss, count) = content["answers"][0]["evidence"]
+    assert (loss["value"], loss["low"], loss["high"]) == (None, None, 2.0)
+    assert count["value"] == 3
 
 
 def test_a_run_without_an_evaluation_has_a_report(empty_run):
@@ -128,19 +226,36 @@ def test_a_run_without_an_evaluation_has_a_report(empty_run):
     _, markdown, _ = documents(empty_run)
 
     assert "There is no evaluation yet." in markdown
-    assert "Nothing has been translated yet." in markdown
 
 
-def test_lost_steps_are_told(empty_run):
-    empty_run.with_events([(0.0, started()), *((float(n), step(n)) for n in (1, 2, 3))])
-    empty_run.with_events([(0.0, started(attempt=2, first_step=2)), (1.0, step(2))], attempt=2)
-    html, markdown, _ = documents(empty_run)
+def test_a_run_with_one_evaluation_has_a_report(empty_run):
+    empty_run.with_events([(0.0, started()), (1.0, step(1)), (2.0, evaluated(1))])
+    _, markdown, content = documents(empty_run)
 
-    assert "2 steps came after the checkpoint" in markdown
-    assert "2 steps came after the checkpoint" in Page(html).text
+    assert "The best BLEU on validation is 20.0" in markdown
+    assert len(content["evaluations"]) == 1
 
 
-def test_a_diverged_run_gives_strict_json(empty_run):
+def test_lines_of_a_newer_version_and_torn_ones_are_counted_and_said(empty_run):
+    empty_run.with_events([(0.0, started()), (1.0, step(1)), (2.0, step(2))])
+    path = empty_run.directory.events_of(1, 0)
+    newer = '{"kind":"of-the-future","wall_at":1,"monotonic_at":1}\n'
+    path.write_text(path.read_text() + newer + '{"kind":"step","wall_')
+    _, markdown, content = documents(empty_run)
+
+    assert "2 lines are torn or of a kind that this version does not know" in markdown
+    assert content["state"]["step"] == 2
+
+
+def test_a_rank_whose_file_is_missing_stops_nothing(finished_run):
+    finished_run.directory.events_of(1, 0).unlink()
+    _, _, content = documents(finished_run)
+
+    assert len(content["answers"]) == 11
+    assert content["attempts"][0]["ranks"] == 2
+
+
+def test_a_run_that_diverged_is_valid_json(empty_run):
     empty_run.with_events([(0.0, started()), (1.0, step(1, loss=float("nan")))])
     path = write_report(empty_run.directory)[2]
 
@@ -168,21 +283,17 @@ def test_no_text_of_a_run_becomes_markup_in_the_page(empty_run, tmp_path):
     assert page.text.count('<script>alert("1")</script>') >= 4
 
 
-def test_plotly_shows_tags_in_names_instead_of_obeying_them():
-    chart = Chart("t", ATTACK, ".1f", [Line(ATTACK, [1], [1.0])])
-
-    figure = figure_json(chart)
-    (trace,) = json.loads(figure)["data"]
-    assert "<" not in trace["name"]
-    assert "<" not in figure
-
-
 def test_a_table_cell_stays_one_cell_in_markdown(empty_run):
     _, markdown, _ = documents(attacked(empty_run))
-    rows = [line for line in markdown.splitlines() if line.startswith("| \\<script")]
-    cells_of_rows = [len(re.findall(r"(?<!\\)\|", row)) - 1 for row in rows]
+    tables = [
+        [len(re.findall(r"(?<!\\)\|", row)) for row in paragraph.splitlines()]
+        for paragraph in markdown.split("\n\n")
+        if paragraph.startswith("|")
+    ]
 
-    assert cells_of_rows == [4, 6, 4]  # part of a step, its course, trouble
+    assert len(tables) > 10
+    assert all(len(set(bars)) == 1 for bars in tables)
+    assert "\\<script\\>" in markdown
 
 
 def test_text_with_a_fence_does_not_end_the_fenced_block(empty_run):
@@ -226,57 +337,22 @@ def test_the_plotting_library_is_embedded_once(finished_run):
 
 
 def test_a_report_of_300_000_steps_stays_small(empty_run):
-    parts_s = {"data": 0.123456, "forward": 0.4, "backward": 0.6, "optimizer": 0.1}
     # Values instead of a file: reading 150 MB of JSON is the reader's business.
-    events = [
-        Recorded(1, 0, Stamped(n, n, StepDone(n, 1, 2 + 1 / n, 100, 1 / n, 1, True, 1.5, parts_s)))
-        for n in range(1, 300_001)
-    ]
-    record = dataclasses.replace(read_run(empty_run.directory, read_at=0.0), events=events)
-    facts = facts_of(record)
-    document = document_of(facts)
+    record = read_run(empty_run.directory, read_at=0.0)
+    record.tables.by_kind[StepDone] = step_table(np.linspace(1.2, 1.3, 300_000))
+    content = report_of(record, history_of(record), [], [], [])
+    document = document_of(content)
 
-    assert facts.speed is not None
-    assert facts.speed.steps == 300_000
+    assert content.state.step == 300_000
     assert len(to_html(document)) - len(plotly.offline.get_plotlyjs()) < 500_000
     assert len(to_markdown(document)) < 50_000
-    assert len(json.dumps(dataclasses.asdict(facts))) < 500_000
+    assert len(to_json(content)) < 500_000
 
 
 def test_the_report_needs_no_torch():
     program = "import sys, dragoman.report.write; sys.exit('torch' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
-def test_the_scale_of_noam_is_called_a_factor():
-    noam = Schedule("noam", 2.0, 1e-3, 8000, 0.0, 9.882e-4, 8000, None, None, None)
-    words = schedule_in_words(noam, width=512)
-
-    assert "a factor and not a rate" in words
-    assert "9.88e-4 at step 8,000" in words
-    assert "schedule.peak" not in words
-
-
-def test_a_schedule_with_a_peak_is_not_explained_as_a_scale():
-    cosine = Schedule("cosine", 2.0, 1e-3, 100, 1e-5, 1e-3, 100, None, None, None)
-    words = schedule_in_words(cosine, width=512)
-
-    assert "scale" not in words
-    assert "falls along half a cosine to 1e-05 at the last step" in words
-
-
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
-        (State("training", "", 5, 10, 3.0, 60.0), "step 5 of 10 is done, about 1 min left"),
-        (State("broken off", "", 5, 10, 7200.0, None), "broke off after step 5 of 10, 2 h before"),
-        (State("preempted", "a signal", 5, None, None, None), "stopped after step 5: a signal"),
-        (State("failed", "no memory", 5, None, None, None), "failed after step 5: no memory"),
-    ],
-)
-def test_each_state_is_told_in_a_sentence(state, words):
-    assert words in state_in_words(state)
 
 
 def test_a_sparkline_goes_from_the_lowest_to_the_highest():

@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dragoman.checkpoints.names import step_of
-from dragoman.config import Config, load_config
+from dragoman.config import Config
+from dragoman.diagnosis.sane import sane
+from dragoman.diagnosis.settings import read_settings
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
-from dragoman.telemetry.reader import Recorded, read_events
+from dragoman.telemetry.tables import RunTables, read_tables
 
 Content = TypeVar("Content")
 
@@ -31,6 +33,9 @@ class ScoredSplit(BaseModel):
     chrf: float
     bleu_signature: str
     chrf_signature: str
+    bleu_low: float | None = None
+    """With bleu_high the 95 % interval; None: written before there was one."""
+    bleu_high: float | None = None
     samples: list[dict[str, str]] = []
 
 
@@ -58,14 +63,15 @@ class RunRecord:
     members: dict[int, list[Member]]
     """Attempt -> who took part in it."""
     heartbeat_at: float | None
-    events: list[Recorded]
+    tables: RunTables
+    """Everything that was recorded; `history` says what of it counts."""
     scored: list[ScoredSplit]
     checkpoints: list[CheckpointFolder]
     """Oldest first."""
     best_checkpoint: str
     """Name of the folder that the link `best` points to; empty: none."""
     unreadable: list[str]
-    """One sentence for each damaged file."""
+    """One sentence for each damaged file, and for all that this version does not understand."""
     read_at: float
 
 
@@ -75,7 +81,7 @@ def read_run(run: RunDir, read_at: float) -> RunRecord:
             f"{run.root}: is not a run directory, it holds no config.toml; "
             "the folder runs holds what was trained here"
         )
-    unreadable: list[str] = []
+    config, unreadable = read_settings(run.config)
 
     def readable(path: Path, understand: Callable[[dict[str, Any]], Content]) -> Content | None:
         if not path.exists():
@@ -88,20 +94,39 @@ def read_run(run: RunDir, read_at: float) -> RunRecord:
             unreadable.append(f"{path}: is not what this version writes, so it was left out")
         return None
 
+    tables, left_out = sane(_tables(run))
+    if tables.unread_lines:
+        lines = "1 line is" if tables.unread_lines == 1 else f"{tables.unread_lines:,} lines are"
+        unreadable.append(
+            f"{run.events}: {lines} torn or of a kind that this version does not know, and left out"
+        )
+    if left_out:
+        events = "1 event holds" if left_out == 1 else f"{left_out:,} events hold"
+        unreadable.append(f"{run.events}: {events} figures that cannot be, and are left out")
     scored = (readable(path, ScoredSplit.model_validate) for path in _scored_files(run))
     return RunRecord(
         root=str(run.root),
-        config=load_config(run.config),
+        config=config,
         passport=readable(run.manifest, lambda content: Passport.model_validate(content["data"])),
         members=readable(run.manifest, _members) or {},
         heartbeat_at=readable(run.status, lambda content: float(content["heartbeat_at"])),
-        events=read_events(run),
+        tables=tables,
         scored=[split for split in scored if split],
         checkpoints=_checkpoints(run.checkpoints),
         best_checkpoint=_link_target(run.checkpoints / "best"),
         unreadable=list(dict.fromkeys(unreadable)),
         read_at=read_at,
     )
+
+
+def _tables(run: RunDir) -> RunTables:
+    try:
+        return read_tables(run)
+    except OSError as error:
+        raise UserError(
+            f"{run.events}: cannot be read ({error.strerror or error}); "
+            "ask for the right to read what is in it"
+        ) from error
 
 
 def _scored_files(run: RunDir) -> list[Path]:

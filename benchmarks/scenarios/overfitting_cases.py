@@ -1,0 +1,105 @@
+"""Is it overfitting?"""
+
+import numpy as np
+
+from scenarios.learning import below, turning
+from scenarios.learning_cases import EVERY, FALLING, LEVEL, SLOWING, learns
+from scenarios.scenario import Quantity, Scenario
+from scenarios.world import Floats, Learning
+
+ONSET = "began after step"
+
+
+def _with_a_bump(steps: Floats) -> Floats:
+    return FALLING(steps) + 0.15 * np.exp(-(((steps - 2500) / 350) ** 2))
+
+
+OVERFITTING_CASES = [
+    Scenario(
+        "overfitting",
+        "from step 3,000 on validation rises while the training sample falls on",
+        learns(Learning(turning(SLOWING, 3000, 0.06), below(SLOWING, 0.1, 0.05, 1500))),
+        {"overfitting": "yes"},
+        quantities=[Quantity("overfitting", ONSET, lambda t: 3000.0, distance=EVERY)],
+        seeds=5,
+    ),
+    Scenario(
+        "overfitting early",
+        "a small corpus learned by heart: from step 1,000 on, steeply",
+        learns(Learning(turning(SLOWING, 1000, 0.25), below(SLOWING, 0.2, 0.1, 500))),
+        {"overfitting": "yes"},
+        quantities=[Quantity("overfitting", ONSET, lambda t: 1000.0, distance=EVERY)],
+    ),
+    Scenario(
+        "gap but not overfitting",
+        "the training sample is 0.35 nats lower, and both are still falling",
+        learns(Learning(FALLING, below(FALLING, 0.35), floor=1.0)),
+        {"overfitting": "no", "trained": "not yet"},
+        seeds=5,
+    ),
+    Scenario(
+        "gap that widens while both fall",
+        "the training sample falls faster; validation has never risen",
+        learns(Learning(FALLING, below(FALLING, 0.1, 0.03), floor=1.0)),
+        {"overfitting": "no", "trained": "not yet"},
+    ),
+    Scenario(
+        "rise within noise",
+        "validation rises by 0.002 nats in 1,000 steps under a wobble of 0.012",
+        learns(Learning(turning(LEVEL, 2600, 0.002), below(LEVEL, 0.05), wobble=0.012)),
+        {"overfitting": ("no", "too early to say")},
+        seeds=5,
+    ),
+    Scenario(
+        "no training sample",
+        "validation rises, and the loss on training data was never measured in evaluation mode",
+        learns(Learning(turning(SLOWING, 3000, 0.06), None)),
+        {"overfitting": ("not known", "too early to say")},
+    ),
+    Scenario(
+        "overfitting under noise",
+        "the same rise as of `overfitting`, under a wobble of 0.015",
+        learns(
+            Learning(turning(SLOWING, 3000, 0.06), below(SLOWING, 0.1, 0.05, 1500), wobble=0.015)
+        ),
+        {"overfitting": "yes"},
+        quantities=[Quantity("overfitting", ONSET, lambda t: 3000.0, distance=4 * EVERY)],
+        seeds=5,
+    ),
+    Scenario(
+        "overfitting, few sentences",
+        "validation has few sentences: its loss is only known to 0.06, but they stay the same",
+        learns(
+            Learning(turning(SLOWING, 3000, 0.06), below(SLOWING, 0.1, 0.05, 1500), loss_error=0.06)
+        ),
+        {"overfitting": "yes"},
+    ),
+    Scenario(
+        "rise that passed",
+        "validation rises for 1,000 steps in the middle, then falls below what it was",
+        learns(Learning(_with_a_bump, below(FALLING, 0.05), floor=1.0)),
+        {"overfitting": "no", "trained": "not yet"},
+    ),
+    Scenario(
+        "validation easier than training data",
+        "the training sample has the higher loss, both are falling",
+        learns(Learning(FALLING, below(FALLING, -0.2), floor=1.0)),
+        {"overfitting": "no", "trained": "not yet"},
+    ),
+    Scenario(
+        "learning by heart without harm",
+        "the training sample falls on, validation is flat: no gain, and no loss",
+        learns(Learning(LEVEL, below(LEVEL, 0.1, 0.06, 2600))),
+        {"overfitting": "no", "trained": "yes"},
+        seeds=3,
+    ),
+    Scenario(
+        "overfitting a little",
+        "validation rises by 0.036 nats in 3,000 steps, twelve times its wobble",
+        learns(
+            Learning(turning(SLOWING, 3000, 0.012), below(SLOWING, 0.1, 0.04, 1500), wobble=0.003)
+        ),
+        {"overfitting": "yes"},
+        seeds=3,
+    ),
+]

@@ -1,0 +1,102 @@
+"""What a diagnosis should come to, from the simulation itself and not from its records."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dragoman.config import Config
+from scenarios.attempt_events import Attempt, saves_of
+from scenarios.world import Floats, World
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Of steps that count: no later attempt or rollback has replaced them."""
+
+    steps: int
+    wall_s: float
+    """From the first start to the last sign, with what lies between attempts."""
+    attempts_s: float
+    """The same without what lies between."""
+    ended_at: float
+    mean_step_s: float
+    median_step_s: float
+    network_s: float
+    """Exposed, in the mean."""
+    straggling_s: float
+    data_s: float
+    computing_share: float
+    """Forward and backward of the mean rank."""
+    sent_bytes_per_step: float
+    lost_steps: int
+    evaluating_s: float
+    evaluations: tuple[int, ...]
+    """Steps, of those that count."""
+
+    @property
+    def network_share(self) -> float:
+        return self.network_s / self.mean_step_s
+
+
+def truth_of(world: World, config: Config, attempts: Sequence[Attempt]) -> Truth:
+    counting = [(a.pace, places) for a, places in _counting(attempts) if len(places)]
+
+    def all_of(name: str) -> Floats:
+        values = [getattr(pace, name)[places] for pace, places in counting]
+        return np.concatenate(values) if values else np.array([np.nan])
+
+    def part(name: str) -> float:
+        means = [
+            pace.parts[name][:, places].mean(axis=0)
+            for pace, places in counting
+            if name in pace.parts
+        ]
+        return float(np.concatenate(means).mean()) if means else float("nan")
+
+    done = sum(len(a.pace.steps) for a in attempts)
+    steps = sum(len(places) for _, places in counting)
+    lost_at_the_end = 0
+    if attempts and attempts[-1].life.state in ("", "failed"):
+        last = attempts[-1]
+        saved = [int(s.step) for at, s in saves_of(config, last) if at <= last.pace.ends_s]
+        kept = max([*saved, last.life.first_step - 1])
+        lost_at_the_end = max(0, last.life.last_step - kept)
+    step_s = all_of("step_s")
+    wall_s = attempts[-1].begun_s + attempts[-1].pace.ends_s if attempts else 0.0
+    return Truth(
+        steps=steps,
+        wall_s=wall_s,
+        attempts_s=sum(a.pace.ends_s for a in attempts),
+        ended_at=world.began_at + wall_s,
+        mean_step_s=float(step_s.mean()),
+        median_step_s=float(np.median(step_s)),
+        network_s=float(all_of("exposed_s").mean()),
+        straggling_s=float(all_of("straggling_s").mean()),
+        data_s=part("data"),
+        computing_share=(part("forward") + part("backward")) / float(step_s.mean()),
+        sent_bytes_per_step=float(all_of("sent_bytes").mean()),
+        lost_steps=done - steps + lost_at_the_end,
+        evaluating_s=sum(e.seconds for a in attempts for e in a.evaluations),
+        evaluations=tuple(
+            int(pace.steps[place])
+            for pace, places in counting
+            for place in np.intersect1d(pace.evaluated, places)
+        ),
+    )
+
+
+def _counting(attempts: Sequence[Attempt]) -> Iterator[tuple[Attempt, Any]]:
+    """With the places of steps that no later attempt or rollback has replaced."""
+    lost_from = float("inf")
+    pairs = []
+    for attempt in reversed(attempts):
+        steps = attempt.pace.steps
+        is_last = np.zeros(len(steps), dtype=bool)
+        # Counted from the end, the first of each number is the one that stays.
+        places = len(steps) - 1 - np.unique(steps[::-1], return_index=True)[1]
+        is_last[places] = True
+        pairs.append((attempt, np.flatnonzero(is_last & (steps < lost_from))))
+        lost_from = min(lost_from, attempt.life.first_step)
+    yield from reversed(pairs)

@@ -1,0 +1,76 @@
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dragoman.comparison.rows import Group, Row, Value
+
+# Lists of files and the like can be long; --json has all of it.
+MOST_LETTERS = 48
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="RUN")],
+    second: Annotated[Path, typer.Argument(help="The folder of another run.", metavar="RUN")],
+    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+) -> None:
+    """Show what differed between two runs: settings, data, machines, speed, quality and cost.
+
+    Example: dragoman compare runs/multi30k runs/multi30k-bf16
+    """
+    import dataclasses
+    import json
+
+    from dragoman.comparison.compare import compare as compare_runs
+    from dragoman.console import say
+    from dragoman.rundir import RunDir
+
+    found = compare_runs(RunDir(first), RunDir(second))
+    if as_json:
+        print(json.dumps(dataclasses.asdict(found), indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    say(f"first   {found.a}\nsecond  {found.b}")
+    for group in found.groups:
+        say(f"\n{group.title}")
+        for line in _lines(group):
+            say(f"  {line}")
+
+
+def _lines(group: "Group") -> list[str]:
+    lines = []
+    if group.rows:
+        rows = [(row.what, *_both(row), _ratio(row)) for row in group.rows]
+        lines = _aligned([("", "first", "second", ""), *rows])
+    return [*lines, *group.sentences]
+
+
+def _both(row: "Row") -> tuple[str, str]:
+    return _text(row.a, row.unit), _text(row.b, row.unit)
+
+
+def _text(value: "Value", unit: str) -> str:
+    from dragoman.report.wording import quantity
+
+    if value is None:
+        return "-"
+    if isinstance(value, bool | str):
+        text = str(value).lower() if isinstance(value, bool) else value or '""'
+        return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
+    return quantity(value, unit)
+
+
+def _ratio(row: "Row") -> str:
+    return "" if row.ratio is None else f"x {row.ratio:.2f}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,65 @@
+"""The settings of a run that another version may have written: what is understood, and what not.
+
+Training refuses what it does not know; a report of a run that exists leaves it out and says so.
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dragoman.config import Config, config_keys, load_config, sentences_of
+from dragoman.errors import ConfigError
+
+_MOST_ROUNDS = 100
+"""Each leaves out all that was wrong; what then is wrong can only be fewer keys."""
+
+
+def read_settings(path: Path) -> tuple[Config, list[str]]:
+    """The config, and one sentence for each key that this version does not understand."""
+    try:
+        return load_config(path), []
+    except ConfigError:
+        try:
+            tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            tree = None
+        if tree is None:
+            raise
+    left_out: list[str] = []
+    for _ in range(_MOST_ROUNDS):
+        try:
+            return Config.model_validate(tree), left_out
+        except ValidationError as error:
+            known = [name for name, _, _ in config_keys()]
+            sentences = list(sentences_of(error, known))
+            removed = [_remove(tree, problem["loc"]) for problem in error.errors()]
+            if not any(removed):
+                break
+            left_out += [
+                f"{path}: {sentence}; this report leaves it out"
+                for sentence, was_removed in zip(sentences, removed, strict=True)
+                if was_removed
+            ]
+    return load_config(path), []  # which says what is wrong
+
+
+def _remove(tree: dict[str, Any], loc: tuple[int | str, ...]) -> bool:
+    """Take out what stands at `loc`; False: nothing does, as where a key is missing."""
+    place: Any = tree
+    steps = list(loc)
+    while len(steps) > 1:
+        step = steps.pop(0)
+        if isinstance(place, dict) and step not in place:
+            continue  # the kind of a source, which pydantic names in its path
+        place = place[step]
+    if not steps:
+        return False
+    last = steps[0]
+    if isinstance(place, dict):
+        return place.pop(last, None) is not None
+    if isinstance(place, list) and isinstance(last, int) and last < len(place):
+        place.pop(last)
+        return True
+    return False

@@ -1,0 +1,41 @@
+"""What nobody asks and should know: each finding is there only when there is something to say."""
+
+from collections.abc import Callable, Mapping
+
+from dragoman.diagnosis import (
+    fault_costs,
+    hangs,
+    memory,
+    padding,
+    quality,
+    spikes,
+    stragglers,
+)
+from dragoman.diagnosis.answers import because_of
+from dragoman.diagnosis.findings import Finding, unknown
+from dragoman.diagnosis.history import History
+from dragoman.diagnosis.record import RunRecord
+
+_FINDINGS: Mapping[str, tuple[str, Callable[[RunRecord, History], Finding | None]]] = {
+    "faults": (fault_costs.QUESTION, fault_costs.finding),
+    "hangs": (hangs.QUESTION, hangs.finding),
+    "stragglers": (stragglers.QUESTION, stragglers.finding),
+    "spikes": (spikes.QUESTION, spikes.finding),
+    "memory": (memory.QUESTION, memory.finding),
+    "padding": (padding.QUESTION, padding.finding),
+    "quality": (quality.QUESTION, quality.finding),
+}
+
+
+def unasked_of(record: RunRecord, history: History) -> list[Finding]:
+    """The most expensive kinds of trouble first."""
+    found = (_finding(key, record, history) for key in _FINDINGS)
+    return [finding for finding in found if finding]
+
+
+def _finding(key: str, record: RunRecord, history: History) -> Finding | None:
+    question, look = _FINDINGS[key]
+    try:
+        return look(record, history)
+    except Exception as error:  # whatever a damaged record leads to
+        return unknown(key, question, because_of(error))

@@ -1,0 +1,74 @@
+"""Figures as a person reads them in a finding."""
+
+from collections.abc import Sequence
+
+from dragoman.console import duration
+
+
+def seconds(number: float) -> str:
+    """Three digits for what is short, two units for what is long."""
+    if number < 0.0009995:
+        return f"{1e6 * number:.3g} µs"
+    if number < 0.9995:
+        return f"{1000 * number:.3g} ms"
+    if number < 59.95:
+        return f"{number:.3g} s"
+    return duration(number)
+
+
+def wall_time(number: float) -> str:
+    """1 d 4 h 21 min, 3 h 5 min, 12 min 5 s, 42 s."""
+    whole = max(0, round(number))
+    if whole < 3600:
+        return duration(whole)
+    minutes = round(whole / 60)
+    units = ((minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "min"))
+    return " ".join(f"{count} {unit}" for count, unit in units if count)
+
+
+def size(number_of_bytes: float) -> str:
+    """Decimal units, as disks and networks are sold."""
+    for unit_bytes, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if number_of_bytes >= unit_bytes:
+            return f"{number_of_bytes / unit_bytes:,.3g} {unit}".replace(",", "")
+    return f"{round(number_of_bytes):,} bytes"
+
+
+def rate(bytes_per_s: float) -> str:
+    """12.5 MB/s"""
+    return f"{size(bytes_per_s)}/s"
+
+
+def bit_rate(bytes_per_s: float) -> str:
+    """100 Mbit/s: as links are sold."""
+    bits = 8 * bytes_per_s
+    return f"{bits / 1e9:.3g} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:.3g} Mbit/s"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if abs(share) < 0.0995 else f"{100 * share:.0f} %"
+
+
+def count(number: int, what: str) -> str:
+    """1 step, 1,234 steps."""
+    return f"{number:,} {what if number == 1 else what + 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """a, b and c"""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def megabytes(number_of_bytes: float) -> str:
+    """1,880 MB, 22.8 MB, 0.34 MB: always the same unit, for what is asked for in megabytes."""
+    number = number_of_bytes / 1e6
+    digits = 0 if number >= 99.5 else 1 if number >= 9.95 else 2
+    return f"{number:,.{digits}f} MB"
+
+
+def scientific(number: float) -> str:
+    """9.88e-4"""
+    if number == 0:
+        return "0"
+    digits, exponent = f"{number:.2e}".split("e")
+    return f"{digits}e{int(exponent)}"

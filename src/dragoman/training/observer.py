@@ -1,0 +1,48 @@
+"""Whoever watches a run from within and says a line when something has changed.
+
+Training stands upstream of the diagnosis and does not know it: the command that starts a run hands
+in who watches it.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dragoman.config import Config
+from dragoman.telemetry.events import Evaluated, StepDone
+
+
+class Observer(Protocol):
+    """Called on rank 0, between two steps: whatever it does, training waits for it."""
+
+    def after_step(
+        self, done: StepDone, network_s: float | None, longest_s: float | None
+    ) -> str | None:
+        """`network_s` and `longest_s`: the least and the most that any rank has waited in this
+        step's communication; None: not known."""
+        ...
+
+    def after_evaluation(self, evaluated: Evaluated) -> str | None: ...
+
+
+class Watch(Protocol):
+    def __call__(
+        self, config: Config, ranks: int, gradient_bytes: int, evaluations: Sequence[Evaluated]
+    ) -> Observer:
+        """`evaluations`: of earlier attempts."""
+        ...
+
+
+class Nobody:
+    def after_step(
+        self, done: StepDone, network_s: float | None, longest_s: float | None
+    ) -> str | None:
+        return None
+
+    def after_evaluation(self, evaluated: Evaluated) -> str | None:
+        return None
+
+
+def nobody(
+    config: Config, ranks: int, gradient_bytes: int, evaluations: Sequence[Evaluated]
+) -> Observer:
+    return Nobody()

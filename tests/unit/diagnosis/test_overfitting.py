@@ -1,0 +1,142 @@
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from unit.diagnosis.learning_run import figure, learned, noise
+
+from dragoman.diagnosis.evaluations import Evaluations
+from dragoman.diagnosis.overfitting import answer, overfit_of
+
+SEEDS = range(200)
+
+
+def evaluations(validation, train_sample, bleu=None) -> Evaluations:
+    nothing = np.full(len(validation), math.nan)
+    steps = 1000.0 * np.arange(1, len(validation) + 1)
+    scores = nothing if bleu is None else bleu
+    return Evaluations(steps, validation, train_sample, scores, nothing, nothing)
+
+
+def states(validation, train_sample, points, spread) -> Counter[str]:
+    shares = np.arange(1, points + 1) / points
+    return Counter(
+        overfit_of(
+            evaluations(
+                validation(shares) + noise(points, spread, 2 * seed),
+                train_sample(shares) + noise(points, spread, 2 * seed + 1),
+            )
+        ).state
+        for seed in SEEDS
+    )
+
+
+def falling(shares):
+    return 2.0 - 0.5 * shares
+
+
+@pytest.mark.parametrize("points", [4, 8, 20, 60])
+@pytest.mark.parametrize("spread", [0.003, 0.01, 0.03])
+def test_a_plateau_with_noise_is_seldom_taken_for_overfitting(points, spread):
+    found = states(lambda shares: np.full_like(shares, 2.0), falling, points, spread)
+    assert found["overfitting"] / len(SEEDS) <= 0.025, found
+
+
+def test_a_run_that_wavers_slowly_is_not_overfitting():
+    """Neighbors that err alike look like a trend: only a clear rise counts."""
+    found = Counter()
+    for seed in SEEDS:
+        wavers = np.convolve(noise(44, 0.02, seed), np.ones(5) / 5, "valid")
+        found[overfit_of(evaluations(2.0 + wavers, np.linspace(2.0, 1.5, 40))).state] += 1
+    assert found["overfitting"] / len(SEEDS) <= 0.05, found
+
+
+@pytest.mark.parametrize("points", [6, 25])
+def test_a_gap_that_widens_while_both_fall_is_never_overfitting(points):
+    found = states(lambda shares: 2.0 + 0.1 * shares**-0.5, falling, points, 0.01)
+    assert found == {"not": len(SEEDS)}
+
+
+@pytest.mark.parametrize(("points", "spread"), [(10, 0.005), (25, 0.01), (60, 0.02)])
+def test_a_rise_is_found_under_noise(points, spread):
+    found = states(lambda shares: 2.0 + 0.5 * np.abs(shares - 0.5), falling, points, spread)
+    assert found["overfitting"] / len(SEEDS) >= 0.95, found
+
+
+def test_a_run_that_falls_apart_is_something_else():
+    def rising(shares):
+        return 2.0 + np.maximum(0.0, shares - 0.6)
+
+    assert states(rising, rising, 20, 0.005) == {"both rise": len(SEEDS)}
+
+
+def validation_and_sample(turn=10, points=25):
+    steps = np.arange(1, points + 1)
+    validation = 2.0 + 0.02 * np.abs(steps - turn) + noise(points, 0.002, 1)
+    return validation, 2.0 - 0.03 * steps + noise(points, 0.002, 2)
+
+
+def test_overfitting_names_the_step_after_which_it_began_and_what_to_do(tmp_path):
+    validation, sample = validation_and_sample()
+    bleu = 25 - 10 * (validation - 2.0) + noise(25, 0.05, 3)
+    found = learned(tmp_path / "run", validation, sample, bleu).asked(answer)
+    assert (found.verdict, found.confidence) == ("yes", "high")
+    assert figure(found, "began after step").value == pytest.approx(10_000, abs=1000)
+    assert "BLEU has fallen by" in found.sentence
+    for word in ("best checkpoint", "dropout", "stop"):
+        assert word in found.advice
+
+
+def test_bleu_that_has_not_fallen_is_told(tmp_path):
+    validation, sample = validation_and_sample()
+    bleu = np.linspace(20, 25, 25)
+    found = learned(tmp_path / "run", validation, sample, bleu).asked(answer)
+    assert (found.verdict, found.confidence) == ("yes", "medium")
+    assert "BLEU has not fallen yet" in found.sentence
+
+
+def test_a_gap_alone_is_none(tmp_path):
+    losses = 2.0 + np.arange(1, 11) ** -0.5
+    found = learned(tmp_path / "run", losses, losses - 0.8).asked(answer)
+    assert (found.verdict, found.confidence) == ("no", "high")
+    assert "0.800 nats above" in found.sentence
+    assert figure(found, "gap between them").value == pytest.approx(0.8)
+
+
+def test_the_running_training_loss_plays_no_part(tmp_path):
+    losses = 2.0 + np.arange(1, 11) ** -0.5
+    runs = [
+        learned(tmp_path / name, losses, losses - 0.1, losses=loss).asked(answer)
+        for name, loss in (("a", lambda _: 9.0), ("b", lambda number: 1 / number))
+    ]
+    assert runs[0] == runs[1]
+
+
+def test_one_rise_is_too_early_and_says_how_many_more(tmp_path):
+    validation = np.array([3.0, 2.5, 2.2, 2.0, 1.9, 1.85, 1.82, 1.8, 1.8, 2.2])
+    sample = np.linspace(3.0, 1.0, 10)
+    found = learned(tmp_path / "run", validation, sample).asked(answer)
+    assert found.verdict == "too early to say"
+    assert "more evaluation" in found.sentence
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_few_evaluations_are_too_early(tmp_path, count):
+    found = learned(tmp_path / "run", [2.0] * count, [2.0] * count).asked(answer)
+    assert (found.verdict, found.confidence) == ("too early to say", "none")
+    assert f"After {3 - count} more evaluation" in found.sentence
+
+
+def test_without_a_training_sample_a_rise_cannot_be_explained(tmp_path):
+    validation, _ = validation_and_sample()
+    found = learned(tmp_path / "run", validation).asked(answer)
+    assert found.verdict == "not known"
+    assert "evaluation.train_sample_pairs" in found.sentence
+    fallen = learned(tmp_path / "fallen", 2.0 + np.arange(1, 11) ** -0.5).asked(answer)
+    assert fallen.verdict == "no"
+
+
+@pytest.mark.parametrize("validation", [[], [2.0, 1.9, 1.8, math.nan]])
+def test_without_numbers_nothing_is_known(tmp_path, validation):
+    found = learned(tmp_path / "run", validation, validation, steps=4000).asked(answer)
+    assert found.verdict == "not known"

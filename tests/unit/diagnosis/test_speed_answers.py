@@ -1,0 +1,333 @@
+"""The five answers about speed, each on a small run whose truth is known."""
+
+import dataclasses
+import math
+
+import pytest
+from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
+from unit.report.fake_run import WALL_AT, evaluated, started, step
+
+from dragoman.diagnosis import devices, duration, network, step_time, traffic
+from dragoman.diagnosis.device_use import Use, verdict_of
+from dragoman.telemetry.events import (
+    AttemptEnded,
+    CheckpointSaved,
+    DeviceFound,
+    SensorReading,
+    SensorsFound,
+)
+
+WIRE_BYTES = 255e6
+
+
+def figure(finding, name):
+    return next(figure.value for figure in finding.evidence if figure.name == name)
+
+
+def traffic_of(sent=WIRE_BYTES, predicted=WIRE_BYTES):
+    bytes_ = {"sent": sent, "received": sent, "predicted": predicted}
+    return lambda rank, number: {"traffic_bytes": bytes_}
+
+
+def slow_link(run, network_s=2.0, since=1, port="1000 Mbit/s", rate=125e6):
+    """Sensors a second apart that see the link at `rate` while it works."""
+
+    def beside(rank, end):
+        host = f"host-{rank}"
+        yield 1.0, SensorsFound(host, ["network"], {}, {"network/eth0": port})
+        for second in range(2, int(end)):
+            sent = rate * second
+            names = ("sent_bytes_total", "received_bytes_total")
+            yield float(second), SensorReading({f"network/eth0/{name}": sent for name in names})
+
+    def parts(rank, number):
+        return with_parts(communication=network_s if number >= since else 0.02)
+
+    return write_steps(run, parts, more=traffic_of(), beside=lambda r, e: list(beside(r, e)))
+
+
+def test_a_slow_link_is_the_bottleneck_with_its_figures_and_what_would_help(tmp_path):
+    found = network.answer(*read(slow_link(new_run(tmp_path))))
+
+    assert (found.verdict, found.confidence) == ("network-bound", "high")
+    assert figure(found, "exposed network share") == pytest.approx(2.0 / 2.935)
+    assert figure(found, "host-0 sent") == pytest.approx(WIRE_BYTES / 2.935, rel=0.01)
+    assert figure(found, "host-1, its port") == 125e6
+    assert figure(found, "step with bf16 on the wire") < 2.0
+    assert figure(found, "step with a link ten times faster") < 1.3
+    assert "bf16 on the wire would save" in found.advice
+
+
+def test_a_port_that_promises_more_than_passes_is_found_out(tmp_path):
+    found = network.answer(
+        *read(slow_link(new_run(tmp_path), network_s=20.0, port="1000 Mbit/s", rate=12.5e6))
+    )
+
+    assert found.verdict == "network-bound"
+    assert "eth0 of host-0 says 1 Gbit/s" in found.sentence
+    assert "something on the way is slower than the port" in found.sentence
+
+
+def test_a_link_that_slows_down_is_told_since_when(tmp_path):
+    found = network.answer(*read(slow_link(new_run(tmp_path), since=31)))
+
+    assert found.verdict == "network-bound"
+    assert figure(found, "since step") == 31
+    assert "since step 31" in found.sentence
+
+
+def test_a_straggler_is_named_by_its_host(tmp_path):
+    def parts(rank, number):
+        return with_parts(backward=0.6 + 0.5 * rank, communication=0.55 - 0.5 * rank)
+
+    found = network.answer(*read(write_steps(new_run(tmp_path), parts)))
+
+    assert found.verdict == "straggler"
+    assert "host-1" in found.sentence
+    assert figure(found, "waiting for stragglers") == pytest.approx(0.5)
+
+
+def test_one_worker_has_no_network(tmp_path):
+    record, history = read(write_steps(new_run(tmp_path), lambda *_: with_parts(), ranks=1))
+
+    assert network.answer(record, history).verdict == "compute-bound"
+    assert traffic.answer(record, history).verdict == "no traffic"
+
+
+def test_sharded_states_leave_the_networks_part_unknown(tmp_path):
+    run = new_run(tmp_path)
+    run.directory.config.write_text(run.directory.config.read_text() + 'sharding = "full"\n')
+    parts = {name: s for name, s in with_parts().items() if name != "communication"}
+    found = network.answer(*read(write_steps(run, lambda *_: parts)))
+
+    assert (found.verdict, found.confidence) == ("not known", "none")
+    assert "sharded" in found.sentence
+
+
+def test_few_steps_are_not_trusted(tmp_path):
+    run = write_steps(new_run(tmp_path), lambda *_: with_parts(), steps=5)
+
+    assert network.answer(*read(run)).confidence == "low"
+
+
+@pytest.mark.parametrize("module", [duration, devices, network, step_time, traffic])
+def test_a_run_without_steps_is_not_known_and_says_why(tmp_path, module):
+    run = new_run(tmp_path)
+    run.with_events([(0.0, started())])
+    found = module.answer(*read(run))
+
+    assert (found.verdict, found.confidence) == ("not known", "none")
+    assert "no step has been recorded" in found.sentence
+
+
+def test_the_wall_time_is_divided_without_rest(tmp_path):
+    run = new_run(tmp_path)
+    run.with_events(
+        [
+            (0.0, started()),
+            (5.0, step(1, 1.0)),
+            (7.0, step(2, 2.0)),
+            (10.0, evaluated(2)),
+            (11.0, step(3, 1.0)),
+            (12.0, AttemptEnded(3, "failed", "no memory")),
+        ]
+    )
+    run.with_events(
+        [
+            (0.0, started(attempt=2, first_step=3)),
+            (3.0, step(3, 1.0)),
+            (4.0, AttemptEnded(3, "finished", "done")),
+        ],
+        attempt=2,
+    )
+    times = duration.times_of(read(run)[1].attempts)
+
+    assert times.wall_s == 1004.0
+    assert times.training_s == 1.0 + 2.0 + 1.0
+    assert times.repeated_s == 1.0
+    assert times.evaluating_s == 2.0
+    assert times.starting_s == 4.0 + 2.0
+    assert times.down_s == 1000.0 - 12.0
+    assert times.other_s == pytest.approx(times.wall_s - math.fsum(times[1:6]))
+
+
+def test_a_pause_after_an_attempt_that_ended_well_is_nobodys(tmp_path):
+    run = new_run(tmp_path)
+    ended = AttemptEnded(1, "finished", "done")
+    run.with_events([(0.0, started()), (1.0, step(1)), (2.0, ended)])
+    run.with_events([(0.0, started(attempt=2, first_step=2)), (1.0, step(2))], attempt=2)
+
+    assert duration.answer(*read(run)).verdict == "3 s"
+
+
+def test_costs_count_the_hosts_of_each_attempt(tmp_path):
+    run = write_steps(new_run(tmp_path), lambda *_: with_parts())
+    run.directory.config.write_text(
+        run.directory.config.read_text() + '\n[cost]\nhost_per_hour = 3600.0\ncurrency = "EUR"\n'
+    )
+    record, history = read(run)
+    found = duration.answer(record, history)
+
+    assert figure(found, "cost") == pytest.approx(2 * history.attempts[0].wall_s)
+    assert "EUR" in found.sentence
+
+
+def test_a_running_run_has_taken_so_long_so_far(tmp_path):
+    run = write_steps(new_run(tmp_path), lambda *_: with_parts())
+
+    assert "so far" in duration.answer(*read(run, 75.0)).sentence
+
+
+def test_slow_steps_have_their_causes(tmp_path):
+    def parts(rank, number):
+        if number == 1:
+            return with_parts(forward=5.0)
+        if number in (10, 30, 50):
+            return with_parts(checkpoint=4.0)
+        if number == 21:
+            return with_parts(forward=2.0)
+        if number == 40:
+            return with_parts(data=7.0)
+        return with_parts()
+
+    begun = 10.0 + sum(sum(parts(0, number).values()) for number in range(1, 21))
+    run = write_steps(
+        new_run(tmp_path),
+        parts,
+        beside=lambda rank, end: [(begun + 0.1, evaluated(20))] if rank == 0 else [],
+    )
+    found = step_time.answer(*read(run))
+    counts = {f.name: f.value for f in found.evidence if f.name.startswith("slow steps")}
+
+    assert counts == {
+        "slow steps: checkpoint": 3,
+        "slow steps: data": 1,
+        "slow steps: first step": 1,
+        "slow steps: evaluation": 1,
+    }
+    assert "save less often" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(1.8, "1.80 s"), (31.02, "31.0 s"), (0.9431, "943 ms"), (0.9996, "1.00 s"), (123.4, "123 s")],
+)
+def test_the_mean_step_is_shown_with_three_digits(seconds, shown):
+    assert step_time.in_three_digits(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("sent", "verdict"),
+    [
+        (1.01 * WIRE_BYTES, "as predicted"),
+        (1.7 * WIRE_BYTES, "more than predicted"),
+        (0.5 * WIRE_BYTES, "less than predicted"),
+    ],
+)
+def test_counted_bytes_are_compared_with_predicted_ones(tmp_path, sent, verdict):
+    run = write_steps(new_run(tmp_path), lambda *_: with_parts(), more=traffic_of(sent=sent))
+    found = traffic.answer(*read(run))
+
+    assert found.verdict == verdict
+    assert figure(found, "sent per step") == sent
+
+
+def test_small_messages_are_no_excess_over_a_small_models_gradients(tmp_path):
+    run = write_steps(
+        new_run(tmp_path), lambda *_: with_parts(), more=traffic_of(sent=150e3, predicted=100e3)
+    )
+
+    assert traffic.answer(*read(run)).verdict == "as predicted"
+
+
+def test_the_same_bytes_in_longer_steps_are_less_traffic_a_second(tmp_path):
+    def parts(rank, number):
+        return with_parts(forward=0.3 + 0.1 * (number * 7 % 5))
+
+    run = write_steps(new_run(tmp_path), parts, more=traffic_of())
+    found = traffic.answer(*read(run))
+    rate = next(f for f in found.evidence if "traffic per second" in f.name)
+
+    assert rate.value < -0.95
+    assert rate.low <= rate.value <= rate.high
+    assert "a longer step means less traffic per second" in found.sentence
+
+
+def test_bytes_that_were_not_counted_are_not_known_but_predicted(tmp_path):
+    found = traffic.answer(*read(write_steps(new_run(tmp_path), lambda *_: with_parts())))
+
+    assert found.verdict == "not known"
+    assert figure(found, "predicted per step") == 4 * 60_880_896  # 2 x 1/2 of the gradients
+
+
+def gpu_run(run, communication=0.05, driver=99.0, power_w=260.0, flops=5e13):
+    def beside(rank, end):
+        gpu = DeviceFound("cuda:0", "V100", "fp16", 1e14, 16e9)
+        values = {
+            "gpu/0/utilization_percent": driver,
+            "gpu/0/power_w": power_w,
+            "gpu/0/power_limit_w": 300.0,
+        }
+        return [(1.0, gpu), *((float(s), SensorReading(values)) for s in range(2, int(end)))]
+
+    write_steps(
+        run,
+        lambda *_: with_parts(communication=communication),
+        more=lambda *_: {"counts": {"flops": flops}},
+        beside=beside,
+    )
+    for rank in (0, 1):
+        path = run.directory.events_of(1, rank)
+        path.write_text(path.read_text().replace('"device":"cpu"', '"device":"cuda:0"'))
+    return run
+
+
+def test_gpus_that_compute_are_fully_used(tmp_path):
+    found = devices.answer(*read(gpu_run(new_run(tmp_path))))
+
+    assert (found.verdict, found.confidence) == ("fully used", "high")
+    assert figure(found, "model FLOPs utilisation") == pytest.approx(5e13 / 0.985 / 1e14)
+    assert figure(found, "power of its limit") == pytest.approx(260 / 300)
+
+
+def test_a_driver_that_says_100_percent_of_a_waiting_gpu_is_explained(tmp_path):
+    found = devices.answer(*read(gpu_run(new_run(tmp_path), communication=15.0, driver=100.0)))
+
+    assert found.verdict == "mostly waiting"
+    assert "100 %" in found.sentence
+    assert "a kernel that spins" in found.sentence
+
+
+USED = Use(computing=0.96, flops=0.5, driver=1.0, power=0.87, cpu=0.2, foreign_cpu=0.0, is_gpu=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "fully used"),
+        ({"computing": 0.7}, "partly used"),
+        ({"computing": 0.3}, "mostly waiting"),
+        ({"flops": 0.06}, "partly used"),  # small products
+        ({"flops": math.nan, "power": 0.3}, "partly used"),
+        ({"flops": math.nan, "power": math.nan, "driver": math.nan}, "fully used"),
+        ({"is_gpu": False, "cpu": 0.95}, "fully used"),
+        ({"is_gpu": False, "cpu": 0.10}, "partly used"),  # most cores are idle
+        ({"computing": math.nan, "flops": 0.5}, "fully used"),
+        ({"computing": math.nan, "flops": 0.05}, "mostly waiting"),
+        ({"computing": math.nan, "flops": math.nan}, None),
+    ],
+)
+def test_what_was_measured_decides_and_never_the_driver(changes, verdict):
+    assert verdict_of(dataclasses.replace(USED, **changes)) == verdict
+
+
+def test_a_save_at_the_end_is_no_time_of_its_own(tmp_path):
+    run = new_run(tmp_path)
+    run.with_events(
+        [(0.0, started()), (1.0, step(1)), (3.0, CheckpointSaved(1, "step-00000001", 10, 2.0))]
+    )
+    found = duration.answer(*read(run, 4.0))
+
+    assert figure(found, "writing checkpoints") == 2.0
+    assert figure(found, "wall time") == 3.0
+    assert read(run)[1].attempts[0].started_at == WALL_AT
