@@ -13,6 +13,7 @@ PIECE_BYTES = 1 << 18
 
 _GROWING = re.compile(r"events/attempt-\d+-rank-\d+\.jsonl")
 _REPLACED = ("status.json", "manifest.json")
+_TRANSLATIONS = re.compile(r"translations/(step-\d+|references)\.txt")
 
 
 class Piece(NamedTuple):
@@ -36,6 +37,11 @@ class Tail:
             return  # this is the very directory that the records would be brought to
         for path in sorted((self._root / "events").glob("*.jsonl")):
             yield from self._added(path)
+        for path in (self._root / "translations").glob("*.txt"):
+            name = f"translations/{path.name}"
+            if self._sizes.get(name) != path.stat().st_size:
+                self._sizes[name] = path.stat().st_size
+                yield Piece(name, None, path.read_text(encoding="utf-8"))
         for name in _REPLACED:
             path = self._root / name
             if path.exists():
@@ -59,7 +65,8 @@ class Tail:
 
 
 def record_sizes(run: RunDir) -> dict[str, int]:
-    return {f"events/{path.name}": path.stat().st_size for path in run.events.glob("*.jsonl")}
+    files = [*run.events.glob("*.jsonl"), *run.references.parent.glob("*.txt")]
+    return {f"{path.parent.name}/{path.name}": path.stat().st_size for path in files}
 
 
 def add_piece(run: RunDir, piece: Piece) -> None:
@@ -67,7 +74,7 @@ def add_piece(run: RunDir, piece: Piece) -> None:
     path = run.root / piece.name
     if piece.name == run.manifest.name and piece.begin is None:
         write_whole(path, _with_attempts_of(path, piece.text))
-    elif piece.begin is None and piece.name in _REPLACED:
+    elif piece.begin is None and (piece.name in _REPLACED or _TRANSLATIONS.fullmatch(piece.name)):
         write_whole(path, piece.text)
     elif piece.begin is not None and _GROWING.fullmatch(piece.name):
         with storage_errors(path, "bringing records home"):

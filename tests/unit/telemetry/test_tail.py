@@ -38,6 +38,18 @@ def test_what_home_has_already_is_not_sent_again(tmp_path):
     assert home.events_of(2, 0).read_text() == "two\n"
 
 
+def test_translations_come_home_whole_and_once(tmp_path):
+    there, home = RunDir(tmp_path / "there"), RunDir(tmp_path / "home")
+    for path in (there.translations(100), there.references):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("Ein „Wort“.\n")
+    assert len(bring(Tail(there.root, {}, ""), home)) == 2
+    assert home.translations(100).read_text() == "Ein „Wort“.\n"
+    tail = Tail(there.root, record_sizes(home), "")
+    there.translations(200).write_text("Zwei.\n")
+    assert [piece.name for piece in bring(tail, home)] == ["translations/step-00000200.txt"]
+
+
 def test_a_piece_that_comes_twice_changes_nothing(tmp_path):
     home = RunDir(tmp_path)
     for _ in range(2):
@@ -55,7 +67,13 @@ def test_the_directory_at_home_itself_is_left_alone(tmp_path):
 
 def test_only_records_can_be_written(tmp_path):
     home = RunDir(tmp_path / "home")
-    for name in ("../x", "config.toml", "events/../../x", "events/y.jsonl"):
+    for name in (
+        "../x",
+        "config.toml",
+        "events/../../x",
+        "events/y.jsonl",
+        "translations/../x.txt",
+    ):
         add_piece(home, Piece(name, 0, "bad"))
         add_piece(home, Piece(name, None, "bad"))
     assert not list(tmp_path.rglob("*"))
