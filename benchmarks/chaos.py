@@ -280,8 +280,9 @@ def _judge(
 
 
 def _losses(run: RunDir) -> dict[int, float]:
-    """Of repeated steps, the last that was recorded."""
-    events = (recorded.stamped.event for recorded in read_events(run, rank=0))
+    """Of repeated steps, the last that was recorded; by any rank, since a host may take rank 0's
+    last records with it."""
+    events = (recorded.stamped.event for recorded in read_events(run))
     return {event.step: event.loss for event in events if isinstance(event, StepDone)}
 
 

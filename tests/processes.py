@@ -13,14 +13,16 @@ from dragoman.telemetry.reader import read_events
 ENDLESS = ["--set", "training.steps=100000", "--set", "evaluation.every_steps=100000"]
 
 
-def start_dragoman(*arguments: object, **more: object) -> subprocess.Popen[str]:
+def start_dragoman(
+    *arguments: object, env: dict[str, str] | None = None, **more: object
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "dragoman", *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=env or os.environ | {"OMP_NUM_THREADS": "1"},
         **more,
     )
 

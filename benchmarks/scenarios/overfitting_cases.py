@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from scenarios.learning import below, turning
+from scenarios.learning import below, power_law, turning
 from scenarios.learning_cases import EVERY, FALLING, LEVEL, SLOWING, learns
 from scenarios.scenario import Quantity, Scenario
 from scenarios.world import Floats, Learning
 
 ONSET = "began after step"
+STEEP = power_law(0.65, 5.9, 1.09, warmup=900)
 
 
 def _with_a_bump(steps: Floats) -> Floats:
@@ -100,6 +101,14 @@ OVERFITTING_CASES = [
             Learning(turning(SLOWING, 3000, 0.012), below(SLOWING, 0.1, 0.04, 1500), wobble=0.003)
         ),
         {"overfitting": "yes"},
+        seeds=3,
+    ),
+    Scenario(
+        "overfitting out of a steep fall",
+        "the loss falls fast up to step 3,600 and rises steadily since, by 0.03 nats in 1,000",
+        learns(Learning(turning(STEEP, 3600, 0.03), below(STEEP, 0.05, 0.05, 1800), wobble=0.002)),
+        {"overfitting": "yes"},
+        quantities=[Quantity("overfitting", ONSET, lambda t: 3600.0, distance=2 * EVERY)],
         seeds=3,
     ),
 ]

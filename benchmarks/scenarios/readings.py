@@ -11,7 +11,7 @@ from dragoman.config import Config
 from scenarios.pace import ETHERNET_BYTES, Pace
 from scenarios.world import Floats, World
 
-INTERFACE = "eth0"
+INTERFACE, LOOPBACK = "eth0", "lo"
 IDLE_W, SPINNING_SHARE = 55.0, 0.42
 EVALUATING_SHARE = 0.7
 """Of a device, while it searches for translations."""
@@ -67,7 +67,10 @@ def readings_of(
 
 def about_of(world: World) -> dict[str, str]:
     """Device -> what it says of itself."""
-    about = {f"network/{INTERFACE}": f"{world.link.nominal_mbit_s} Mbit/s"}
+    about = {
+        f"network/{INTERFACE}": f"{world.link.nominal_mbit_s} Mbit/s",
+        f"network/{LOOPBACK}": "speed not known",
+    }
     if world.machines.device == "cuda":
         about |= {f"gpu/{n}": world.machines.name for n in range(world.machines.ranks_per_host)}
     return about
@@ -103,9 +106,8 @@ def _gpu(
 
 
 def _network(world: World, pace: Pace, times: Floats, before_s: float) -> dict[str, Floats]:
-    if len(world.machines.hosts) == 1 or not len(pace.steps):
-        passed = np.zeros_like(times)
-    else:
+    passed = np.zeros_like(times)
+    if len(pace.steps) and world.machines.ranks > 1:
         # All bytes of a step pass while the network works on it, which ends with the waiting.
         waited = [pace.parts[p][0] for p in ("checkpoint", "optimizer", "rest")]
         arrived = pace.end - np.sum(waited, axis=0)
@@ -113,21 +115,28 @@ def _network(world: World, pace: Pace, times: Floats, before_s: float) -> dict[s
         sums = np.concatenate([[0.0], np.cumsum(pace.sent_bytes)])
         moments = np.stack([begun, arrived], axis=1).ravel()
         passed = np.interp(times, moments, np.stack([sums[:-1], sums[1:]], axis=1).ravel())
+        # Of attempts before this one, as many bytes as would make a counter go on.
+        passed = passed + pace.sent_bytes.mean() / pace.step_s.mean() * before_s
     chatter = 2e3 * (before_s + times)  # ssh, heartbeats, records on their way home
-    # Of attempts before this one, as many bytes as would make a counter go on.
-    mean_rate = pace.sent_bytes.mean() / pace.step_s.mean() if len(pace.steps) else 0.0
-    sent = np.round(8e9 + mean_rate * before_s + passed + chatter)
-    name = f"network/{INTERFACE}"
-    values = {}
-    for direction in ("sent", "received"):
-        values[f"{name}/{direction}_bytes_total"] = sent
-        values[f"{name}/{direction}_packets_total"] = np.round(sent / ETHERNET_BYTES)
-        values[f"{name}/{direction}_errors_total"] = np.zeros_like(times)
-        values[f"{name}/{direction}_drops_total"] = np.zeros_like(times)
-    segments = sent / ETHERNET_BYTES
+    totals = dict.fromkeys((LOOPBACK, INTERFACE), chatter)
+    totals[_interface_between_ranks(world)] = passed + chatter
+    values: dict[str, Floats] = {}
+    for interface, total in totals.items():
+        counted = np.round(8e9 + total)
+        for direction in ("sent", "received"):
+            name = f"network/{interface}/{direction}"
+            values[f"{name}_bytes_total"] = counted
+            values[f"{name}_packets_total"] = np.round(counted / ETHERNET_BYTES)
+            values[f"{name}_errors_total"] = np.zeros_like(times)
+            values[f"{name}_drops_total"] = np.zeros_like(times)
+    segments = sum(totals.values()) / ETHERNET_BYTES
     values["tcp/sent_segments_total"] = np.round(segments)
     values["tcp/retransmitted_segments_total"] = np.round(segments * world.link.retransmitted_share)
     return values
+
+
+def _interface_between_ranks(world: World) -> str:
+    return INTERFACE if len(world.machines.hosts) > 1 else LOOPBACK
 
 
 def _means(pace: Pace, rank: int, times: Floats, levels: tuple[float, ...]) -> Floats:

@@ -9,9 +9,11 @@ from scenarios.overfitting_cases import OVERFITTING_CASES
 from scenarios.scenario import Scenario
 from scenarios.small_cases import SMALL_CASES
 from scenarios.stories import STORIES
+from scenarios.waiting_cases import WAITING_CASES
 
 SCENARIOS: list[Scenario] = [
     *NETWORK_CASES,
+    *WAITING_CASES,
     *SMALL_CASES,
     *DEVICE_CASES,
     *LEARNING_CASES,

@@ -405,6 +405,7 @@ class CostSettings(Section):
     host_per_hour: NonNegativeFloat = 0.0
     """What one host costs an hour; 0: not known, and no costs are told."""
     currency: str = "USD"
+    """How amounts are written."""
 
 
 class Config(Section):

@@ -5,6 +5,7 @@ import random
 import signal
 
 import pytest
+from injected import fault
 from processes import dragoman, losses, start_dragoman, wait_for_step
 from safetensors.numpy import load_file
 
@@ -36,6 +37,27 @@ def test_a_run_killed_at_a_random_step_ends_with_the_same_losses_and_weights(dig
     assert done.returncode == 0, done.stderr
 
     assert losses(run) == losses(tmp_path / "undisturbed"), f"killed at {kills}"
+    assert same(weights(run), weights(tmp_path / "undisturbed"))
+
+
+def test_a_rank_killed_in_any_phase_changes_nothing(digits, tmp_path):
+    """One run, killed again and again."""
+    run = tmp_path / "killed"
+    workers = ["--workers", 2, "--set", "evaluation.every_steps=6"]
+    phases = ["backward", "optimizer", "checkpoint", "evaluation"]
+    steps = [3, 7, 15, 18]  # of the last two: when these are due
+    for rank, (phase, step) in enumerate(zip(phases, steps, strict=True)):
+        broken = dragoman(
+            *("train", digits, "--run", run, *workers),
+            env=fault(tmp_path, rank % 2, step, phase),
+        )
+        assert broken.returncode == 1, f"{phase}: {broken.stdout}{broken.stderr}"
+        assert "was ended by SIGKILL" in broken.stderr, phase
+    done = dragoman("train", digits, "--run", run, *workers)
+    assert done.returncode == 0, done.stderr
+    undisturbed = dragoman("train", digits, "--run", tmp_path / "undisturbed", *workers)
+    assert undisturbed.returncode == 0, undisturbed.stderr
+    assert losses(run) == losses(tmp_path / "undisturbed")
     assert same(weights(run), weights(tmp_path / "undisturbed"))
 
 

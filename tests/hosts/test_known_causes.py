@@ -4,6 +4,7 @@ Ranks are on nodes of a lab with real links; nothing is measured against this ma
 against what was put in.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -95,6 +96,12 @@ def train(digits, run, hosts, steps, *more):
     return parts
 
 
+def verdict(run: Path) -> str:
+    printed = dragoman("report", run, "--json")
+    answers = {answer["key"]: answer for answer in json.loads(printed.stdout)["answers"]}
+    return str(answers["network"]["verdict"])
+
+
 def test_a_slow_link_is_exposed_communication_as_long_as_its_bytes_take(
     digits, host_list, nodes, tmp_path
 ):
@@ -109,6 +116,7 @@ def test_a_slow_link_is_exposed_communication_as_long_as_its_bytes_take(
     wire_s = 8 * float(traffic["predicted"][0]) / 100e6
     assert parts.network_s == pytest.approx(wire_s, rel=0.1)
     assert np.median(traffic["sent"]) == pytest.approx(float(traffic["predicted"][0]), rel=0.1)
+    assert verdict(tmp_path / "runs" / "slow") == "network-bound"
 
 
 def test_a_rank_that_sleeps_is_a_straggler_and_not_the_network(digits, host_list, tmp_path):
@@ -119,6 +127,7 @@ def test_a_rank_that_sleeps_is_a_straggler_and_not_the_network(digits, host_list
     assert parts.waiting_s[1] == pytest.approx(0.0, abs=0.04)
     assert parts.waiting_s[0] == pytest.approx(0.4, rel=0.1)
     assert parts.network_s < 0.2
+    assert verdict(tmp_path / "runs" / "straggler") == "straggler"
 
 
 def test_data_that_comes_slowly_is_waiting_for_data(digits, host_list, tmp_path):
@@ -128,13 +137,14 @@ def test_data_that_comes_slowly_is_waiting_for_data(digits, host_list, tmp_path)
     assert np.median(parts.step_s) == pytest.approx(0.5, rel=0.1)
     assert parts.share("data") > 0.5
     assert parts.share("data") > 5 * parts.share("communication")
+    assert verdict(tmp_path / "runs" / "data") == "input-bound"
 
 
 def test_a_busy_processor_is_computing(digits, host_list, tmp_path):
     run = tmp_path / "runs" / "busy"
     process = start_dragoman(
         *("train", digits, "--run", run, "--hosts", host_list(2), *LARGER),
-        *("--set", "training.steps=100000", "--set", "training.tokens_per_update=1600"),
+        *("--set", "training.steps=100000", "--set", "training.tokens_per_update=800"),
     )
     others = []
     try:

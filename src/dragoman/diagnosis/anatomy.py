@@ -61,6 +61,8 @@ class Anatomy:
     columns: dict[str, Array]
     last_rank: Array
     """Which rank arrived last; -1: there is but one, or it was not recorded."""
+    waits_s: dict[int, Array]
+    """Rank -> what it waited for the last one. NaN: not recorded, or it took no part."""
     is_first: Array
     """Of its attempt: memory is found, connections are made."""
     missing_ranks: dict[int, int]
@@ -106,7 +108,8 @@ def anatomy_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table]) 
     if not found:
         none, nobody = np.empty(0), np.empty(0, dtype=np.int64)
         columns = dict.fromkeys(Split._fields, none)
-        return Anatomy(nobody, nobody, none, columns, nobody, nobody.astype(bool), {})
+        return Anatomy(nobody, nobody, none, columns, nobody, {}, nobody.astype(bool), {})
+    ranks = sorted({rank for piece in found for rank in piece.waits_s})
     return Anatomy(
         attempt=np.concatenate([piece.attempt for piece in found]),
         step=np.concatenate([piece.step for piece in found]),
@@ -115,6 +118,12 @@ def anatomy_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table]) 
             name: np.concatenate([piece.columns[name] for piece in found]) for name in Split._fields
         },
         last_rank=np.concatenate([piece.last_rank for piece in found]),
+        waits_s={
+            rank: np.concatenate(
+                [piece.waits_s.get(rank, np.full(len(piece), np.nan)) for piece in found]
+            )
+            for rank in ranks
+        },
         is_first=np.concatenate([piece.is_first for piece in found]),
         missing_ranks={n: lacking for piece in found for n, lacking in piece.missing_ranks.items()},
     )
@@ -132,7 +141,7 @@ def _own_steps(attempt: int, steps_by_rank: Mapping[int, Table]) -> dict[int, Ta
 def _of_attempt(attempt: Attempt, own: Mapping[int, Table]) -> Anatomy:
     ranks = sorted(own)
     tables = _of_common_steps([own[rank] for rank in ranks])
-    columns, last = _split(tables)
+    columns, last, waits = _split(tables)
     lacking = attempt.ranks - len(ranks)
     return Anatomy(
         attempt=tables[0]["attempt"],
@@ -140,6 +149,7 @@ def _of_attempt(attempt: Attempt, own: Mapping[int, Table]) -> Anatomy:
         at=tables[0]["at"],
         columns=columns,
         last_rank=np.array([*ranks, _NOBODY])[last],
+        waits_s=dict(zip(ranks, waits, strict=True)),
         is_first=tables[0]["step"] == int(attempt.steps["step"][0]),
         missing_ranks={attempt.number: lacking} if lacking > 0 else {},
     )
@@ -154,8 +164,9 @@ def _of_common_steps(tables: Sequence[Table]) -> list[Table]:
     return [table.where(np.isin(table["step"], common)) for table in tables]
 
 
-def _split(tables: Sequence[Table]) -> tuple[dict[str, Array], Array]:
-    """Arrays of parts are ranks x steps; beside the split, the place of the rank that came last."""
+def _split(tables: Sequence[Table]) -> tuple[dict[str, Array], Array, Array]:
+    """Arrays of parts are ranks x steps; beside the split, the place of the rank that came last,
+    and what each rank waited for it."""
 
     def part(name: str) -> Array:
         return np.stack([group_column(table, "parts_s", name) for table in tables])
@@ -184,4 +195,5 @@ def _split(tables: Sequence[Table]) -> tuple[dict[str, Array], Array]:
         "busy_s": compute.mean(axis=0),
     }
     nobody = len(tables)
-    return columns, np.where(is_known & (last != waiting), last, nobody)
+    waits = np.where(is_known, communication - network, np.nan)
+    return columns, np.where(is_known & (last != waiting), last, nobody), waits

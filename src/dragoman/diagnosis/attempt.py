@@ -121,7 +121,7 @@ def attempt_of(
         longest_gap_s=lifetime.longest_gap_s,
         ranks=max([len(members), len(lifetime.ranks), *(s.ranks for s in starts.values())]),
         hosts={rank: member.host for rank, member in members.items()}
-        | {rank: start.host for rank, start in starts.items()},
+        | {rank: start.host for rank, start in starts.items() if start.host},
         starts=starts,
         devices=events_by_rank(DeviceFound, tables, number),
         steps=own.steps,

@@ -70,13 +70,14 @@ class Link(NamedTuple):
 
 
 class Late(NamedTuple):
-    """Whom the others wait for most."""
+    """Whom the others wait for most: one host, or several that always are late together."""
 
     who: str
     share: float
     """Of all their waiting for each other."""
     step_share: float
     """Of the steps: so often it comes last."""
+    are_several: bool = False
 
 
 UNKNOWN_LINK = Link()

@@ -98,9 +98,8 @@ def _of_sensors(use: Use) -> list[str]:
     found = []
     if use.driver >= LOOKS_BUSY and use.driver - use.computing >= MORE_THAN_COMPUTING:
         found.append(
-            f"The driver shows {percent(use.driver)} utilisation, and 100 % would not contradict "
-            "this either: a collective that waits for other nodes is a kernel that spins, and "
-            "counts as busy."
+            f"The driver shows {percent(use.driver)} utilisation although they wait: a collective "
+            "that waits for other nodes is a kernel that spins, and counts as busy."
         )
     elif not math.isnan(use.driver):
         found.append(f"The driver shows {percent(use.driver)} utilisation.")

@@ -3,7 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from dragoman.diagnosis import stragglers
 from dragoman.diagnosis.bottleneck import ALWAYS_THE_SAME, BOUND_SHARE, Link, shares_of
+from dragoman.diagnosis.instruments import LOOPBACK
 from dragoman.diagnosis.judgement import Judgement
 from dragoman.diagnosis.node_traffic import NodeTraffic
 from dragoman.diagnosis.whatif import WhatIf
@@ -80,13 +82,16 @@ def _straggler(judgement: Judgement, step: str) -> str:
             f"{seconds(split.straggling_s)} ({share}) for the last, which is now one and now "
             "another."
         )
-    why = ""
-    if split.late_data_s > split.straggling_s / 2:
-        why = ", because it waits for its data"
+    why = stragglers.because_of_data(late) if split.late_data_s > split.straggling_s / 2 else ""
+    waited = f"of {step} the others wait {seconds(split.straggling_s)} ({share})"
+    if late.are_several:
+        return (
+            f"The network is not the bottleneck: {late.who} are slower than the others{why}; "
+            f"{waited} for them."
+        )
     return (
         f"The network is not the bottleneck: {late.who} is slower than the others{why}; it comes "
-        f"last in {percent(late.step_share)} of the steps, and of {step} the others wait "
-        f"{seconds(split.straggling_s)} ({share}) for it."
+        f"last in {percent(late.step_share)} of the steps, and {waited} for it."
     )
 
 
@@ -113,6 +118,8 @@ def _traffic(nodes: Sequence[NodeTraffic]) -> str:
         f"{each} sent {_range(sent)} and received {_range(received)} in the mean, "
         f"{size(max(node.bytes_per_step['sent'] for node in nodes))} a step"
     )
+    if nodes[0].interface == LOOPBACK:
+        words += ", all of it within the host"
     ports = [node.port_rate for node in nodes if not math.isnan(node.port_rate)]
     if ports:
         use = max(*sent, *received) / min(ports)
@@ -167,8 +174,8 @@ def advice_on(judgement: Judgement, nodes: Sequence[NodeTraffic], link: Link, if
         case "straggler" if judgement.late.share >= ALWAYS_THE_SAME:
             saved = shares_of(judgement.split).straggling
             return (
-                f"See what else runs on {judgement.late.who}, whether it is throttled, or replace "
-                f"it: as fast as the others it would save {percent(saved)} of each step."
+                f"{stragglers.advice_on(judgement.late)} As fast as the others, "
+                f"{percent(saved)} of each step would be saved."
             )
         case "straggler":
             return (

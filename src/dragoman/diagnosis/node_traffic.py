@@ -9,7 +9,7 @@ import numpy as np
 
 from dragoman.diagnosis.bottleneck import Link, messages_of
 from dragoman.diagnosis.history import History
-from dragoman.diagnosis.instruments import Instruments, host_of, instruments_of
+from dragoman.diagnosis.instruments import LOOPBACK, Instruments, host_of, instruments_of
 from dragoman.diagnosis.record import RunRecord
 from dragoman.diagnosis.rows import group_column
 from dragoman.model.size import size_of
@@ -31,6 +31,7 @@ class NodeTraffic(NamedTuple):
     reading_s: float
     """Between two of them."""
     interface: str
+    """LOOPBACK: all ranks are on this host."""
     port_rate: float
     """Bytes a second that the port says it can."""
     retransmitted: float
@@ -74,7 +75,9 @@ def _of_host(
         np.concatenate(columns) for columns in zip(*pieces, strict=True)
     )
     total_s = float(step_s.sum())
-    interface = sensors.busiest_interface(with_loopback=has_one_host) if sensors else ""
+    interface = sensors.busiest_interface(with_loopback=False) if sensors else ""
+    if has_one_host:  # nothing that its ranks say to each other passes a port
+        interface = LOOPBACK
     peaks = dict.fromkeys(WAYS, math.nan)
     port_rate = retransmitted = reading_s = math.nan
     if sensors and interface:

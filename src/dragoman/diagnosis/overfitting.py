@@ -32,10 +32,13 @@ of 4 to 100 evaluations at most two in a hundred rose as far and as steadily."""
 PASSED_TIMES = 1.5
 """How much further it must have gone than rises before that passed."""
 DOUBT_SPREADS = 2.5
-FEW = 10
-"""Evaluations below which a rise of so many spreads is a doubt rather than nothing."""
+FEW_AFTER = 6
+"""Evaluations after the lowest: with fewer a rise of so many spreads is a doubt, with more it would
+have become clear."""
 FALL_SPREADS = 2.0
 """For the training sample, whose place is not chosen by looking at it."""
+
+_HARDLY = "little more than it wavers from one evaluation to the next"
 
 State = Literal["overfitting", "not", "perhaps", "both rise", "too few"]
 
@@ -71,19 +74,19 @@ def overfit_of(evaluations: Evaluations) -> Overfit:
 
 
 def change_since(values: Numbers, rise: Rise) -> float:
-    """From around the lowest point to the newest ones, means of up to three each."""
-    around = values[max(0, rise.lowest - 1) : rise.lowest + 2]
+    """To the mean of up to three newest points. From the lowest one alone: before it a curve may
+    still have fallen steeply, after it jumped."""
     newest = values[-min(3, max(1, rise.after)) :]
-    return float(newest.mean() - around.mean())
+    return float(newest.mean() - values[rise.lowest])
 
 
 def _state(evaluations: Evaluations, rise: Rise, train_change: float) -> State:
     if rise.rise < max(RISE_NATS, PASSED_TIMES * rise.passed) or rise.spreads < DOUBT_SPREADS:
         return "not"
-    train_noise = noise_of(evaluations.train_sample)
+    train_noise = noise_of(evaluations.train_sample[rise.level_since :])
     falls = train_change < -train_noise
     if rise.spreads < RISE_SPREADS:
-        return "perhaps" if falls and len(evaluations) < FEW else "not"
+        return "perhaps" if falls and rise.after < FEW_AFTER else "not"
     if train_change > FALL_SPREADS * train_noise:
         return "both rise"
     if rise.after < LEAST_AFTER:
@@ -172,11 +175,14 @@ def _not(
     confidence: Confidence = "medium" if few else "high"
     if rise.after == 0 or rise.rise <= 0:
         how = f"the validation loss is at its lowest, {last:.3f} nats"
-    elif rise.spreads < RISE_SPREADS:
+    elif rise.spreads < DOUBT_SPREADS:
         how = (
             f"the validation loss, {last:.3f} nats, has not risen by more than it wavers from one "
             "evaluation to the next"
         )
+        confidence = "medium"
+    elif rise.rise < RISE_NATS:
+        how = f"the validation loss has risen by no more than {rise.rise:.3f} nats"
         confidence = "medium"
     elif rise.rise < PASSED_TIMES * rise.passed:
         how = (
@@ -184,9 +190,9 @@ def _not(
             "rises from which it came back"
         )
         confidence = "low"
-    elif rise.rise < RISE_NATS:
-        how = f"the validation loss has risen by no more than {max(0.0, rise.rise):.3f} nats"
-        confidence = "medium"
+    elif rise.spreads < RISE_SPREADS:
+        how = f"the validation loss has risen by {rise.rise:.3f} nats, {_HARDLY}"
+        confidence = "low"
     else:
         how = "the validation loss has risen and does not rise steadily against the training sample"
         confidence = "low"
@@ -204,14 +210,23 @@ def _perhaps(
     record: RunRecord, evaluations: Evaluations, found: Overfit, rise: Rise, evidence: list[Figure]
 ) -> Finding:
     more = max(1, LEAST_AFTER - rise.after)
+    risen = (
+        f"since step {_step(evaluations, rise):,} the validation loss has risen by "
+        f"{rise.rise:.3f} nats"
+    )
+    if rise.spreads < RISE_SPREADS:
+        why = f"{_HARDLY}. The next evaluations will tell."
+    else:
+        why = (
+            f"but there {_are(rise.after)} since then. After {count(more, 'more evaluation')} it "
+            "can be said."
+        )
     return Finding(
         KEY,
         QUESTION,
         "too early to say",
         "low",
-        f"Too early to say: since step {_step(evaluations, rise):,} the validation loss has risen "
-        f"by {rise.rise:.3f} nats, but there {_are(rise.after)} since then. After "
-        f"{count(more, 'more evaluation')} it can be said.",
+        f"Too early to say: {risen}, {why}",
         evidence,
     )
 
@@ -224,9 +239,9 @@ def _both_rise(
         QUESTION,
         "no",
         "high",
-        f"No, but since step {_step(evaluations, rise):,} the run is losing what it had learned: "
-        f"the validation loss has risen by {rise.rise:.3f} nats, and so has the loss on a sample "
-        f"of the training pairs, by {found.train_change:.3f}. That is no overfitting but a "
+        f"No, but after step {_step(evaluations, rise):,} the run began to lose what it had "
+        f"learned: the validation loss has risen by {rise.rise:.3f} nats, and so has the loss on a "
+        f"sample of the training pairs, by {found.train_change:.3f}. That is no overfitting but a "
         "learning rate that is too high, or broken data.",
         evidence,
         "Use the best checkpoint, and start a new run with a lower learning rate.",

@@ -43,7 +43,7 @@ def finding(record: RunRecord, history: History) -> Finding | None:
         sentences.append(
             f"During training the best on validation was {words}, after step {best.step:,}."
         )
-        note = f"after step {best.step:,}; {best.bleu_signature}"
+        note = "; ".join(filter(None, [f"after step {best.step:,}", best.bleu_signature]))
         evidence.append(_figure("best BLEU on validation", best, note))
         verdict, has_interval = words, best.bleu_low is not None
     if final is not None:
@@ -55,7 +55,7 @@ def finding(record: RunRecord, history: History) -> Finding | None:
             "Without an interval, which older records lack, small differences mean little."
         )
     confidence: Confidence = "high" if has_interval else "low"
-    advice = "" if final else "Run `dragoman evaluate` to score the test set with a beam."
+    advice = "" if final else "Run dragoman evaluate to score the test set with a beam."
     return Finding(KEY, QUESTION, verdict, confidence, " ".join(sentences), evidence, advice)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.diagnosis.curve_fits import LEAST_NOISE, NORMAL_SPREAD, Numbers
+from dragoman.diagnosis.curve_fits import LEAST_NOISE, LEAST_POINTS, NORMAL_SPREAD, Numbers
 
 _FURTHEST = 5
 """Evaluations over which a curve may waver."""
@@ -24,6 +24,12 @@ class Rise:
     """Of the rise, one standard deviation."""
     passed: float
     """The highest one before, from which the curve came back."""
+    level_since: int
+    """Index since which the curve has been about as low as it is now.
+
+    Only there can wavering be taken for a rise, or a rise for wavering, so only there noise counts:
+    a steep fall before bends so much that it would look like noise.
+    """
 
     @property
     def spreads(self) -> float:
@@ -36,14 +42,28 @@ def rise_of(values: Numbers) -> Rise | None:
         return None
     padded = np.concatenate([values[:1], values, values[-1:]])
     smooth = (padded[:-2] + padded[1:-1] + padded[2:]) / 3
-    noise = noise_of(values)
-    nearly = smooth.min() + _noise_near(values)
+    level_since = _level_since(values)
+    nearly = smooth.min() + _noise_near(values[level_since:])
     lowest = int(np.flatnonzero(smooth <= nearly)[-1])
+    passed = smooth[: lowest + 1] - np.minimum.accumulate(smooth[: lowest + 1])
+    # A mean of three is high beside a jump; the point before the jump need not be.
+    lowest += int(lowest + 1 < len(values) and values[lowest + 1] <= nearly)
     after = len(values) - 1 - lowest
     now = values[-min(3, max(1, after)) :]
-    error = noise * math.sqrt(1 / len(now) + 1 / 3)
-    passed = smooth[: lowest + 1] - np.minimum.accumulate(smooth[: lowest + 1])
-    return Rise(lowest, after, float(now.mean() - smooth.min()), error, float(passed.max()))
+    return Rise(
+        lowest,
+        after,
+        rise=float(now.mean() - smooth.min()),
+        error=noise_of(values[level_since:]) * math.sqrt(1 / len(now) + 1 / 3),
+        passed=float(passed.max()),
+        level_since=level_since,
+    )
+
+
+def _level_since(values: Numbers) -> int:
+    """Early enough to leave points in which noise can be seen."""
+    first = int(np.flatnonzero(values <= values[-3:].max())[0])
+    return min(first, max(0, len(values) - LEAST_POINTS))
 
 
 def noise_of(values: Numbers) -> float:

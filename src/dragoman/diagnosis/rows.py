@@ -94,7 +94,7 @@ def _group(columns: dict[str, Array], row: int) -> dict[str, float]:
 def _as(wanted: Any, value: Any) -> Any:
     """What a damaged or newer file has of another type must not break whoever reads it."""
     if wanted is str:
-        return str(value)
+        return "" if value != value else str(value)  # NaN differs from itself
     if wanted is int or wanted is bool or wanted is float:
         return wanted(value)
     if wanted == float | None:

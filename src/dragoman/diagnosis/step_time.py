@@ -10,7 +10,7 @@ from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.history import History
 from dragoman.diagnosis.record import RunRecord
 from dragoman.diagnosis.series import mean_of
-from dragoman.diagnosis.wording import count, listed, percent, seconds
+from dragoman.diagnosis.wording import count, listed, seconds
 from dragoman.telemetry.columns import Array
 
 KEY = "step-time"
@@ -157,7 +157,9 @@ def _sentence(
     if not slow:
         return f"{sentence} No step took more than {SLOW_OVER_MEDIAN:g} times the median."
     whys = [f"{len(places):,} {_WORDS[cause]}" for cause, places in causes.items()]
+    if len(causes) == 1:
+        whys = [_WORDS[cause] for cause in causes]
     return (
-        f"{sentence} {count(slow, 'step')} ({percent(slow / steps)}) took more than "
+        f"{sentence} {slow:,} of {count(steps, 'step')} took more than "
         f"{SLOW_OVER_MEDIAN:g} times the median: {listed(whys)}."
     )

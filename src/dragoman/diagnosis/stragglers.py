@@ -1,5 +1,6 @@
 """Which host, or which rank, the others wait for, and for how long."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -37,6 +38,9 @@ class Waited(NamedTuple):
     """Of the steps: so often it came last."""
     waited_s: float
     """In all of these steps together: what the first one waited for it."""
+    own_share: float
+    """Of what the first one waits: so much it waits itself. Near zero: it is late whenever somebody
+    is, whether or not another one is even later."""
 
 
 def names_of_ranks(attempts: Sequence[Attempt]) -> dict[tuple[int, int], str]:
@@ -50,29 +54,60 @@ def names_of_ranks(attempts: Sequence[Attempt]) -> dict[tuple[int, int], str]:
 
 
 def waited_for(anatomy: Anatomy, names: Mapping[tuple[int, int], str], rows: Array) -> list[Waited]:
-    """By whom the others waited for most, first."""
-    attempts, ranks = anatomy.attempt[rows], anatomy.last_rank[rows]
-    straggling_s = np.nan_to_num(anatomy["straggling_s"][rows])
-    steps: dict[str, int] = {}
-    seconds: dict[str, float] = {}
-    for attempt, rank in set(zip(attempts.tolist(), ranks.tolist(), strict=True)):
-        if rank < 0:
-            continue
-        own = (attempts == attempt) & (ranks == rank)
-        who = names.get((attempt, rank), f"rank {rank}")
-        steps[who] = steps.get(who, 0) + int(own.sum())
-        seconds[who] = seconds.get(who, 0.0) + float(straggling_s[own].sum())
-    total_s = sum(seconds.values()) or 1.0
+    """All of them, those whom the others waited for most first; none where nobody waited."""
+    last_steps, waited_s, own_s, there_s = (defaultdict[str, float](float) for _ in range(4))
+    for attempt in np.unique(anatomy.attempt[rows]).tolist():
+        own = rows[anatomy.attempt[rows] == attempt]
+        straggling_s = np.nan_to_num(anatomy["straggling_s"][own])
+        ranks_of: dict[str, list[int]] = defaultdict(list)
+        for rank in anatomy.waits_s:
+            ranks_of[names.get((attempt, rank), f"rank {rank}")].append(rank)
+        for who, ranks in ranks_of.items():
+            # A host is as late as the latest of its ranks.
+            waits_s = np.fmin.reduce([anatomy.waits_s[rank][own] for rank in ranks])
+            is_last = np.isin(anatomy.last_rank[own], ranks)
+            last_steps[who] += float(is_last.sum())
+            waited_s[who] += float(straggling_s[is_last].sum())
+            own_s[who] += float(np.nansum(waits_s))
+            there_s[who] += float(straggling_s[~np.isnan(waits_s)].sum())
+    total_s = sum(waited_s.values())
     found = [
-        Waited(who, seconds[who] / total_s, steps[who] / len(rows), seconds[who]) for who in steps
+        Waited(
+            who,
+            share=waited_s[who] / total_s,
+            step_share=last_steps[who] / len(rows),
+            waited_s=waited_s[who],
+            own_share=own_s[who] / there_s[who],
+        )
+        for who in there_s
+        if there_s[who]
     ]
     return sorted(found, key=lambda waited: -waited.waited_s)
 
 
+def slow_ones(waited: Sequence[Waited]) -> list[Waited]:
+    """Those who are late whenever somebody is; else the one whom the others wait for most.
+
+    They are slower than most: where more than half are late, rather some of the others are early.
+    """
+    late = [one for one in waited if one.own_share <= 1 - ALWAYS_THE_SAME]
+    return late if late and 2 * len(late) <= len(waited) else list(waited[:1])
+
+
 def latest(anatomy: Anatomy, names: Mapping[tuple[int, int], str], rows: Array) -> Late:
     """Whom they wait for most."""
-    waited = waited_for(anatomy, names, rows)
-    return Late(waited[0].who, waited[0].share, waited[0].step_share) if waited else NOBODY
+    return _together(slow_ones(waited_for(anatomy, names, rows)))
+
+
+def _together(slow: Sequence[Waited]) -> Late:
+    if not slow:
+        return NOBODY
+    return Late(
+        listed(sorted(one.who for one in slow)),
+        share=sum(one.share for one in slow),
+        step_share=sum(one.step_share for one in slow),
+        are_several=len(slow) > 1,
+    )
 
 
 def finding(record: RunRecord, history: History) -> Finding | None:
@@ -84,41 +119,58 @@ def finding(record: RunRecord, history: History) -> Finding | None:
     split = anatomy.mean(rows)
     share = shares_of(split).straggling
     waited = waited_for(anatomy, names_of_ranks(history.attempts), rows)
-    is_one = bool(waited) and waited[0].share >= ALWAYS_THE_SAME
-    if not share >= (WORTH_TELLING if is_one else WORTH_TELLING_OF_MANY):
+    late = _together(slow_ones(waited))
+    is_same = late.share >= ALWAYS_THE_SAME
+    if not share >= (WORTH_TELLING if is_same else WORTH_TELLING_OF_MANY):
         return None
     total_s = float(np.nansum(anatomy["straggling_s"][rows]))
-    slow = [one for one in waited if one.share >= HAS_A_SHARE]
+    named = [one for one in waited if one.share >= HAS_A_SHARE]
     return Finding(
         key=KEY,
         question=QUESTION,
-        verdict=slow[0].who if is_one else "several in turn",
+        verdict=late.who if is_same else "several in turn",
         confidence="high" if len(rows) >= FEW_STEPS else "low",
-        sentence=_sentence(slow, is_one, share, split.straggling_s, split.late_data_s),
+        sentence=_sentence(late, named, share, split.straggling_s, split.late_data_s),
         evidence=[
             Figure("waiting for the slowest rank", split.straggling_s, "s", note="of a mean step"),
             Figure("share of the step", share, "share"),
             Figure("waited in the whole run", total_s, "s"),
-            *(Figure(f"for {one.who}", one.share, "share", note=_often(one)) for one in slow),
+            *(Figure(f"for {one.who}", one.share, "share", note=_often(one)) for one in named),
         ],
         advice=(
-            f"See what else runs on {slow[0].who}, whether it is throttled, or replace it."
-            if is_one
+            advice_on(late)
+            if is_same
             else "See what else runs on these hosts, and whether micro-batches differ much in size."
         ),
     )
 
 
 def _sentence(
-    slow: Sequence[Waited], is_one: bool, share: float, waited_s: float, late_data_s: float
+    late: Late, named: Sequence[Waited], share: float, waited_s: float, late_data_s: float
 ) -> str:
     step = f"{seconds(waited_s)} of each step ({percent(share)})"
-    why = ", because it waits for its data" if late_data_s > waited_s / 2 else ""
-    if is_one:
-        return f"The others wait {step} for {slow[0].who}{why}; it is {_often(slow[0])}."
-    each = [f"{one.who} ({percent(one.share)} of the waiting)" for one in slow]
-    return f"Ranks wait {step} for each other, in turn for {listed(each)}."
+    if late.share < ALWAYS_THE_SAME:
+        each = [f"{one.who} ({percent(one.share)} of the waiting)" for one in named]
+        return f"Ranks wait {step} for each other, in turn for {listed(each)}."
+    why = because_of_data(late) if late_data_s > waited_s / 2 else ""
+    if late.are_several:
+        return f"The others wait {step} for {late.who}{why}, which are late together."
+    return f"The others wait {step} for {late.who}{why}; it is {_often(late)}."
 
 
-def _often(one: Waited) -> str:
+def because_of_data(late: Late) -> str:
+    return (
+        ", because they wait for their data"
+        if late.are_several
+        else (", because it waits for its data")
+    )
+
+
+def advice_on(late: Late) -> str:
+    if late.are_several:
+        return f"See what else runs on {late.who}, whether they are throttled, or replace them."
+    return f"See what else runs on {late.who}, whether it is throttled, or replace it."
+
+
+def _often(one: Waited | Late) -> str:
     return f"the last in {percent(one.step_share)} of the steps"

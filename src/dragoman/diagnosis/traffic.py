@@ -140,10 +140,8 @@ def _counted(
         case "as predicted":
             return words + ": confirmations and small messages account for such differences."
         case "more than predicted":
-            again = max(
-                (n.retransmitted for n in nodes if not math.isnan(n.retransmitted)), default=0.0
-            )
-            if again > 0.01:
+            again = _retransmitted(nodes)
+            if again > MUCH_AGAIN:
                 return f"{words}; {percent(again)} of the packets had to be sent again."
             return words + ": something else uses the same interface while steps are done."
     return words + ": gradients travel in fewer bytes, or some of them over another interface."
@@ -166,7 +164,9 @@ def _explained(nodes: Sequence[NodeTraffic], together: Together, split: Split | 
     )
     if together.with_rate.high > -CLEAR:
         why = f"{constant}; the time of a step and {correlated}"
-    if split is not None and shares_of(split).network >= BOUND_SHARE:
+    if split is None or math.isnan(split.network_s):
+        return f"{why}. How much of a step the traffic takes is not known."
+    if shares_of(split).network >= BOUND_SHARE:
         at_most = sent / split.network_s
         return (
             f"{why}. Here the traffic sets the time and not the reverse: the bytes alone take "

@@ -28,10 +28,10 @@ def wall_time(number: float) -> str:
 
 def size(number_of_bytes: float) -> str:
     """Decimal units, as disks and networks are sold."""
-    for unit_bytes, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if number_of_bytes >= unit_bytes:
-            return f"{number_of_bytes / unit_bytes:,.3g} {unit}".replace(",", "")
-    return f"{round(number_of_bytes):,} bytes"
+    whole = round(number_of_bytes)
+    if whole < 1000:
+        return count(whole, "byte")
+    return _three_digits(number_of_bytes / 1000, ("kB", "MB", "GB", "TB"))
 
 
 def rate(bytes_per_s: float) -> str:
@@ -41,12 +41,20 @@ def rate(bytes_per_s: float) -> str:
 
 def bit_rate(bytes_per_s: float) -> str:
     """100 Mbit/s: as links are sold."""
-    bits = 8 * bytes_per_s
-    return f"{bits / 1e9:.3g} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:.3g} Mbit/s"
+    return _three_digits(8 * bytes_per_s / 1e6, ("Mbit/s", "Gbit/s", "Tbit/s"))
+
+
+def _three_digits(number: float, units: Sequence[str]) -> str:
+    """The first unit is that of the number, each further one a thousand times as large."""
+    for unit in units[:-1]:
+        if number < 999.5:  # from here on three digits would be rounded to a thousand
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.3g} {units[-1]}" if number < 999.5 else f"{number:,.0f} {units[-1]}"
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if abs(share) < 0.0995 else f"{100 * share:.0f} %"
+    return f"{100 * share:.1f} %" if abs(share) < 0.0995 else f"{100 * share:,.0f} %"
 
 
 def count(number: int, what: str) -> str:

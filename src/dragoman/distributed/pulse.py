@@ -23,6 +23,8 @@ from types import FrameType
 from typing import Protocol
 
 BEAT_S = 0.5
+LAST_WAIT_S = 30.0
+"""At the end of a run that went well, for a message in flight."""
 SILENT_S = 8.0
 """A rank that beats twice a second and is not heard for so long is stopped, dead or cut off."""
 DEAD_S = 3.0
@@ -218,8 +220,11 @@ class Pulse:
     def close(self, ended: str = "", exit_code: int = 0) -> None:
         """Tell the others that this rank has ended, and why."""
         self._closed.set()
+        # A thread that is inside the store when Python ends takes the process down with it. Where
+        # something has failed already, that is no reason to wait for a host that is gone.
+        patience_s = 2 * BEAT_S if ended else LAST_WAIT_S
         for thread in self._threads:
-            thread.join(timeout=2 * BEAT_S)
+            thread.join(timeout=patience_s)
         if self._store is not None:
             self._beat = replace(self._beat, ended=ended, exit_code=exit_code)
             try:

@@ -140,3 +140,41 @@ def test_without_a_training_sample_a_rise_cannot_be_explained(tmp_path):
 def test_without_numbers_nothing_is_known(tmp_path, validation):
     found = learned(tmp_path / "run", validation, validation, steps=4000).asked(answer)
     assert found.verdict == "not known"
+
+
+def test_ten_rises_in_a_row_are_overfitting_whatever_came_before(tmp_path):
+    fall = 0.65 + 39 * np.arange(1.0, 25) ** -1.09
+    rises = [0.012, 0.026, 0.036, 0.052, 0.064, 0.078, 0.088, 0.101, 0.114, 0.131]
+    validation = np.concatenate([fall, fall[-1] + rises])
+    sample = 0.5 + 39 * np.arange(1.0, 35) ** -1.09
+    found = learned(tmp_path / "run", validation, sample).asked(answer)
+    assert found.verdict == "yes"
+    assert figure(found, "began after step").value == pytest.approx(24_000, abs=1000)
+    fallen = figure(found, "change of the train-sample loss since then").value
+    assert fallen == pytest.approx(sample[-3:].mean() - sample[23], abs=0.1)
+
+
+def test_a_rise_that_may_be_one_is_not_denied(tmp_path):
+    """Its own interval leaves zero out, and four evaluations do not settle it."""
+    validation = [4.108, 2.715, 2.106, 1.810, 1.641, 1.513, 1.430, 1.406]
+    validation += [1.416, 1.439, 1.517, 1.514]
+    sample = [4.0, 2.6, 2.0, 1.7, 1.5, 1.3, 1.222, 1.186, 1.109, 1.038, 1.014, 0.971]
+    found = learned(tmp_path / "run", validation, sample).asked(answer)
+    assert found.verdict == "too early to say"
+    assert "little more than it wavers" in found.sentence
+
+
+def test_a_run_that_falls_apart_does_so_after_its_last_good_evaluation(tmp_path):
+    losses = np.array([3.0, 2.5, 2.2, 2.0, 1.9, 1.85, 1.82, 1.8, 7.5, 7.5, 7.5])
+    found = learned(tmp_path / "run", losses, losses - 0.05).asked(answer)
+    assert found.verdict == "no"
+    assert "after step 8,000 the run began to lose" in found.sentence
+
+
+def test_a_rise_in_doubt_is_not_called_wavering(tmp_path):
+    """Beside a figure that shows a rise, a sentence that denies it would be false."""
+    steps = np.arange(1, 41)
+    validation = 2.0 + 0.0012 * np.maximum(0, steps - 15) + noise(40, 0.006, 29)
+    found = learned(tmp_path / "run", validation, falling(steps / 40)).asked(answer)
+    assert (found.verdict, found.confidence) == ("no", "low")
+    assert "has risen by 0.043 nats, little more than it wavers" in found.sentence

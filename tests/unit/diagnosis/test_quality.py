@@ -74,7 +74,7 @@ def test_significance_against_the_previous_best(fake, bleu, p, words):
     found = asked(run)
     assert words in found.sentence
     assert f"p = {p:.2g}" in found.sentence
-    assert found.advice
+    assert found.advice == "Run dragoman evaluate to score the test set with a beam."
 
 
 def test_a_comparison_with_a_lost_evaluation_is_left_out(fake):

@@ -38,3 +38,21 @@ def test_an_earlier_rise_that_passed_is_remembered():
     rise = rise_of(values)
     assert rise is not None
     assert rise.passed == pytest.approx(0.3, abs=0.02)
+
+
+@pytest.mark.parametrize(("points", "turn"), [(12, 7), (20, 12), (34, 24)])
+def test_a_steep_fall_before_is_not_noise(points, turn):
+    """A loss that halves within a few evaluations bends more than the rise after it is high."""
+    places = np.arange(1.0, points + 1)
+    fall = 0.65 + 5.9 * (np.minimum(places, turn) * 6 / points) ** -1.09
+    rise = rise_of(noisy(fall + 0.013 * np.maximum(0.0, places - turn), 0.002, 7))
+    assert rise is not None
+    assert rise.lowest == pytest.approx(turn - 1, abs=1)
+    assert rise.spreads > 8
+
+
+def test_the_last_low_point_before_a_jump_is_the_lowest():
+    rise = rise_of(np.array([3.0, 2.5, 2.2, 2.0, 1.9, 1.85, 1.82, 1.8, 7.5, 7.5, 7.5]))
+    assert rise is not None
+    assert rise.lowest == 7
+    assert rise.passed == pytest.approx(0.0, abs=0.02)

@@ -104,6 +104,32 @@ def test_sharded_states_leave_the_networks_part_unknown(tmp_path):
     assert "sharded" in found.sentence
 
 
+def test_unknown_network_time_is_neither_blamed_nor_acquitted(tmp_path):
+    """Where nobody has timed the network, nothing can be said about what makes steps long."""
+    run = new_run(tmp_path)
+    run.directory.config.write_text(run.directory.config.read_text() + 'sharding = "full"\n')
+
+    def parts(rank, number):
+        own = with_parts(forward=0.3 + 0.1 * (number * 7 % 5))
+        return {name: s for name, s in own.items() if name != "communication"}
+
+    found = traffic.answer(*read(write_steps(run, parts, more=traffic_of())))
+
+    assert "It is not the traffic" not in found.sentence
+    assert "How much of a step the traffic takes is not known" in found.sentence
+
+
+def test_traffic_within_one_host_is_not_compared_with_its_port(tmp_path):
+    run = slow_link(new_run(tmp_path), network_s=0.05, port="25000 Mbit/s")
+    path = run.directory.events_of(1, 1)
+    path.write_text(path.read_text().replace("host-1", "host-0"))
+    found = network.answer(*read(run))
+
+    assert "within the host" in found.sentence
+    assert "the port says" not in found.sentence
+    assert not [f.name for f in found.evidence if "port" in f.name]
+
+
 def test_few_steps_are_not_trusted(tmp_path):
     run = write_steps(new_run(tmp_path), lambda *_: with_parts(), steps=5)
 
@@ -205,7 +231,18 @@ def test_slow_steps_have_their_causes(tmp_path):
         "slow steps: first step": 1,
         "slow steps: evaluation": 1,
     }
+    assert "6 of 60 steps took more than" in found.sentence
     assert "save less often" in found.advice
+
+
+def test_one_slow_step_is_told_as_one_of_all(tmp_path):
+    run = write_steps(
+        new_run(tmp_path), lambda _, number: with_parts(forward=5.0 if number == 1 else 0.3)
+    )
+
+    assert step_time.answer(*read(run)).sentence.endswith(
+        " 1 of 60 steps took more than 1.5 times the median: the first of an attempt."
+    )
 
 
 @pytest.mark.parametrize(
@@ -294,7 +331,7 @@ def test_a_driver_that_says_100_percent_of_a_waiting_gpu_is_explained(tmp_path):
     found = devices.answer(*read(gpu_run(new_run(tmp_path), communication=15.0, driver=100.0)))
 
     assert found.verdict == "mostly waiting"
-    assert "100 %" in found.sentence
+    assert "The driver shows 100 % utilisation although they wait" in found.sentence
     assert "a kernel that spins" in found.sentence
 
 

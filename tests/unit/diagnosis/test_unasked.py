@@ -3,7 +3,16 @@ import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.report.fake_run import evaluated, started, step
 
-from dragoman.diagnosis import answers, fault_costs, hangs, memory, padding, stragglers, unasked
+from dragoman.diagnosis import (
+    answers,
+    fault_costs,
+    hangs,
+    memory,
+    network,
+    padding,
+    stragglers,
+    unasked,
+)
 from dragoman.diagnosis.answers import QUESTIONS, answers_of
 from dragoman.diagnosis.fault_events import fault_events
 from dragoman.diagnosis.faults import faults_of
@@ -124,6 +133,36 @@ def test_a_step_that_took_an_hour_is_a_hang(tmp_path):
     )
 
     assert "after step 29" in hangs.finding(*read(run)).sentence
+
+
+def test_several_that_always_are_late_are_not_late_in_turn(tmp_path):
+    """Now one and now the other comes last, by chance; the other two wait for both, always."""
+
+    def parts(rank, number):
+        is_slow = rank in (1, 3)
+        slightly = 0.01 * ((number + rank) % 4)
+        late_s = (0.7 if is_slow else 0.0) + slightly
+        return with_parts(backward=0.6 + late_s, communication=0.8 - late_s)
+
+    record, history = read(write_steps(new_run(tmp_path), parts, ranks=4))
+    found = stragglers.finding(record, history)
+
+    assert found.verdict == "host-1 and host-3"
+    assert "in turn" not in found.sentence
+    answer = network.answer(record, history)
+    assert answer.verdict == "straggler"
+    assert "host-1 and host-3 are slower than the others;" in answer.sentence
+    assert "micro-batches" not in found.advice + answer.advice
+
+
+def test_one_early_rank_makes_no_stragglers_of_the_others(tmp_path):
+    def parts(rank, number):
+        late_s = 0.0 if number % 6 == rank else 0.7 + 0.01 * ((5 * number + rank) % 6)
+        return with_parts(backward=0.6 + late_s, communication=0.8 - late_s)
+
+    found = stragglers.finding(*read(write_steps(new_run(tmp_path), parts, ranks=6)))
+
+    assert found.verdict == "several in turn"
 
 
 def test_stragglers_that_change_are_all_named(tmp_path):
