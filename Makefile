@@ -24,8 +24,10 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
+# Those that start no cluster run beside each other.
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest tests/unit tests/docs --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest tests --ignore tests/unit --ignore tests/docs
 
 # torch comes first, so that no other package's requirement can choose another build of it.
 $(VENV)/.torch: constraints.txt
