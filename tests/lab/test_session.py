@@ -53,9 +53,14 @@ def test_a_signal_is_passed_on_and_the_lab_is_taken_down(number):
 
 def test_ctrl_c_ends_command_and_lab():
     script = "trap 'exit 4' INT; echo {hosts}; while :; do sleep 0.05; done"
-    run = start_dragoman(
-        "lab", "run", "--nodes", "1", "--", "sh", "-c", script, start_new_session=True
-    )
+    # Tests that run in the background are told to ignore it, and so would be what they start.
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        run = start_dragoman(
+            "lab", "run", "--nodes", "1", "--", "sh", "-c", script, start_new_session=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, heard)
     hosts = run.stdout.readline().strip()
     os.killpg(run.pid, signal.SIGINT)
     run.communicate()
