@@ -23,7 +23,7 @@ from dragoman.telemetry.events import KINDS, ClockOffset, StepDone
 from dragoman.telemetry.parsing import columns_of
 from dragoman.telemetry.reader import event_files
 
-CHUNK_BYTES = 1 << 23
+CHUNK_BYTES = 1 << 24
 _THREADS = 4
 _HEAD_BYTES = 48
 """Where a line says its kind, first of all."""
