@@ -2,7 +2,6 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Literal, NamedTuple
 
@@ -29,7 +28,7 @@ from dragoman.training.devices import memory_peak_bytes
 from dragoman.training.interruption import Interruption, common_reason, interruptions
 from dragoman.training.notices import notices
 from dragoman.training.numbers import judge
-from dragoman.training.observer import Observer, Watch, nobody
+from dragoman.training.observer import Watch, nobody
 from dragoman.training.rollback import roll_back
 from dragoman.training.shortage import smaller_pieces
 from dragoman.training.start import Training, start, tell_clocks
@@ -121,7 +120,9 @@ def run_on(
         )
         training.events.emit(done)
         training.narrator.step(done)
-        observed(training, _look_at(done, waits_s))
+        if group.leads:
+            least_s, longest_s = min(waits_s, default=None), max(waits_s, default=None)
+            tell_observed(training, training.observer.after_step(done, least_s, longest_s))
         tell_of_saves(training, done.step_s)
         numbers, verdict = judge(state.numbers, done.step, done.loss, done.updated, config.training)
         state = dataclasses.replace(state, numbers=numbers)
@@ -155,20 +156,9 @@ def run_on(
     return state, ending
 
 
-def _look_at(done: StepDone, waits_s: list[float]) -> Callable[[Observer], str | None]:
-    least_s, longest_s = min(waits_s, default=None), max(waits_s, default=None)
-    return lambda watch: watch.after_step(done, least_s, longest_s)
-
-
-def observed(training: Training, look: Callable[[Observer], str | None]) -> None:
-    """Tell what the one who watches has seen. An error of its own is no reason to stop."""
-    if not training.group.leads:
-        return
-    try:
-        if what := look(training.observer):
-            training.narrator.say(what)
-    except Exception as error:
-        training.narrator.say(f"warning: the run could not be judged ({error!r}); it goes on")
+def tell_observed(training: Training, what: str | None) -> None:
+    if what:
+        training.narrator.say(what)
 
 
 def tell_trouble(training: Training, state: RunState, what: str) -> None:
@@ -340,7 +330,7 @@ def evaluate(training: Training, state: RunState) -> RunState:
     if group.leads:
         training.events.emit(evaluated)
         training.narrator.evaluation(evaluated)
-        observed(training, lambda watch: watch.after_evaluation(evaluated))
+        tell_observed(training, training.observer.after_evaluation(evaluated))
     return state
 
 

@@ -42,6 +42,31 @@ class Nobody:
         return None
 
 
+class Careful:
+    """Another observer, whose own errors stop no run: it says so once and looks no more."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def after_step(
+        self, done: StepDone, network_s: float | None, longest_s: float | None
+    ) -> str | None:
+        try:
+            return self._observer.after_step(done, network_s, longest_s)
+        except Exception as error:
+            return self._give_up(error)
+
+    def after_evaluation(self, evaluated: Evaluated) -> str | None:
+        try:
+            return self._observer.after_evaluation(evaluated)
+        except Exception as error:
+            return self._give_up(error)
+
+    def _give_up(self, error: Exception) -> str:
+        self._observer = Nobody()
+        return f"warning: the run cannot be judged any more ({error!r}); it goes on"
+
+
 def nobody(
     config: Config, ranks: int, gradient_bytes: int, evaluations: Sequence[Evaluated]
 ) -> Observer:

@@ -39,7 +39,7 @@ from dragoman.training.agreement import check_agreement, together
 from dragoman.training.claim import check_data, claim_run, locked
 from dragoman.training.devices import device_found
 from dragoman.training.narration import Narrator
-from dragoman.training.observer import Observer, Watch, nobody
+from dragoman.training.observer import Careful, Observer, Watch, nobody
 from dragoman.training.restoration import newest_checkpoint
 from dragoman.training.saving import Saving, forget_memory, owner_of, roots_of
 from dragoman.training.schedule import Rate, learning_rate
@@ -143,8 +143,13 @@ def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> I
             ),
             translations=Translations(run, config.data.target_language),
             traffic=StepTraffic(config, group, parameters, [m["host"] for m in members]),
-            observer=watch(
-                config, group.ranks, FP32_BYTES * parameters, evaluations_so_far(run, group, state)
+            observer=Careful(
+                watch(
+                    config,
+                    group.ranks,
+                    FP32_BYTES * parameters,
+                    evaluations_so_far(run, group, state),
+                )
             ),
             last_step=last_step,
             state=state,
