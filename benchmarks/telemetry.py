@@ -52,6 +52,13 @@ PARTS = (
     "checkpoint",
     "rest",
 )
+COUNTS: dict[str, float] = {
+    "source_tokens": 5998,
+    "target_tokens": 6184,
+    "positions": 12690,
+    "sequences": 238,
+    "flops": 2277086134272,
+}
 BLOCK = 20
 """Steps with or without telemetry, in turns."""
 
@@ -181,7 +188,11 @@ def anatomy(step: int, begun: float) -> StepDone:
     parts = {
         part: after - before for part, before, after in zip(PARTS, times, times[1:], strict=False)
     }
-    return StepDone(step, step / 4321, 3 + 1 / (step + 1), 25_000, 1e-3, 0.7, True, 0.05, parts)
+    return StepDone(
+        *(step, step / 4321, 3 + 1 / (step + 1), 25_000, 1e-3, 0.7, True, 0.05, parts),
+        counts=COUNTS,
+        memory_peak_bytes=1.1e10,
+    )
 
 
 def show_memory(root: Path, count: int) -> None:
@@ -260,6 +271,8 @@ def write_run(run: RunDir, steps: int, ranks: int) -> None:
                     updated=True,
                     step_s=seconds,
                     parts_s=parts,
+                    counts=COUNTS,
+                    memory_peak_bytes=1.1e10,
                 )
                 file.write(to_line(Stamped(1.7e9 + at, at, done)))
 

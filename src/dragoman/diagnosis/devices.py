@@ -15,7 +15,7 @@ import numpy as np
 from dragoman.diagnosis.bottleneck import shares_of
 from dragoman.diagnosis.device_use import Use, advice_on, answer_in_words, verdict_of
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
-from dragoman.diagnosis.history import History
+from dragoman.diagnosis.history import History, why_no_common_step
 from dragoman.diagnosis.instruments import Instruments, instruments_of
 from dragoman.diagnosis.record import RunRecord
 from dragoman.diagnosis.rows import group_column
@@ -31,10 +31,7 @@ FEW_STEPS = 20
 def answer(record: RunRecord, history: History) -> Finding:
     anatomy = history.anatomy
     if not len(anatomy):
-        because = "no step has been recorded"
-        if len(history.steps):
-            because = "there is no step that all ranks have recorded"
-        return unknown(KEY, QUESTION, because)
+        return unknown(KEY, QUESTION, why_no_common_step(history))
     split = anatomy.mean(np.flatnonzero(anatomy.usual))
     sensors = instruments_of(record, history)
     devices = {

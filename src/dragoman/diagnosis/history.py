@@ -52,6 +52,13 @@ class History:
         return math.fsum(attempt.wall_s for attempt in self.attempts)
 
 
+def why_no_common_step(history: History) -> str:
+    """Where the anatomy is empty, for an answer that therefore is none."""
+    if len(history.steps):
+        return "there is no step that all ranks have recorded"
+    return "no step has been recorded"
+
+
 def history_of(record: RunRecord) -> History:
     tables = record.tables
     done = tables[StepDone]

@@ -17,7 +17,7 @@ from dragoman.diagnosis.bottleneck import (
     shares_of,
 )
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
-from dragoman.diagnosis.history import History
+from dragoman.diagnosis.history import History, why_no_common_step
 from dragoman.diagnosis.judgement import Judgement, judge
 from dragoman.diagnosis.network_words import advice_on, answer_in_words
 from dragoman.diagnosis.node_traffic import NodeTraffic, link_between, node_traffic
@@ -35,10 +35,7 @@ FEW_STEPS = 20
 def answer(record: RunRecord, history: History) -> Finding:
     anatomy = history.anatomy
     if not len(anatomy):
-        because = "no step has been recorded"
-        if len(history.steps):
-            because = "there is no step that all ranks have recorded"
-        return unknown(KEY, QUESTION, because)
+        return unknown(KEY, QUESTION, why_no_common_step(history))
     nodes = node_traffic(record, history)
     link = link_between(record, nodes)
     names = names_of_ranks(history.attempts)
