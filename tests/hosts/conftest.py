@@ -43,27 +43,27 @@ def host_list(nodes, tmp_path):
 
 @pytest.fixture
 def processes_of(nodes):
-    """The command lines of all Python processes in a node, found by its network."""
+    """Dragoman's processes in a node, found by its network: pid -> command line."""
 
-    def find(node: str) -> list[str]:
+    def find(node: str) -> dict[int, str]:
         try:
             command = nodes.command(node, ["readlink", "/proc/self/ns/net"])
         except UserError:
-            return []  # the node itself is not running
+            return {}  # the node itself is not running
         inode = subprocess.run(
             command,
             capture_output=True,
             text=True,
             check=True,
         ).stdout.strip()
-        found = []
+        found = {}
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 if str((process / "ns" / "net").readlink()) == inode:
                     words = (process / "cmdline").read_bytes().replace(b"\0", b" ")
-                    found.append(words.decode(errors="replace").strip())
+                    found[int(process.name)] = words.decode(errors="replace").strip()
             except OSError:
                 continue  # it has ended meanwhile
-        return [line for line in found if "dragoman" in line and "sshd" not in line]
+        return {pid: s for pid, s in found.items() if "dragoman" in s and "sshd" not in s}
 
     return find

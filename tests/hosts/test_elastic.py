@@ -1,6 +1,10 @@
 """Hosts that are lost and come back: the run goes on with the others, and takes them in again."""
 
+import os
+import re
 import signal
+import subprocess
+import sys
 
 import pytest
 from processes import ENDLESS, losses, start_dragoman, wait_for_step, wait_until
@@ -62,4 +66,32 @@ def test_the_first_host_is_lost_and_comes_back(digits, host_list, processes_of, 
     assert sorted(steps) == list(range(1, max(steps) + 1))
     members = [a["members"] for a in read_json(RunDir(run).manifest)["attempts"]]
     assert [len(hosts) for hosts in members] == [3, 2, 3]
-    assert [processes_of(f"node{number}") for number in (1, 2, 3)] == [[], [], []]
+    assert not any(processes_of(node) for node in ALL)
+
+
+def test_nobody_waits_for_a_rank_that_is_stopped(digits, host_list, processes_of, tmp_path):
+    run = tmp_path / "runs" / "stopped"
+    # What a host that has not failed gets for its last words: here it would outlast the test.
+    patient = "import dragoman.cluster.supervise as s; s.FAREWELL_S = 1e6; s.SILENCE_S = 1e6\n"
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", patient + "from dragoman.cli import main; main()"),
+            *("train", digits, "--run", run, "--hosts", host_list(2, top={"min_hosts": 2})),
+            *ENDLESS,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        wait_for_step(run, 20)
+        (worker,) = [pid for pid, line in processes_of("node2").items() if " train " in line]
+        os.kill(worker, signal.SIGSTOP)
+        wait_until(lambda: len(attempts(run)) == 2)
+        wait_for_step(run, max(losses(run)) + 10)
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == PREEMPTED, output
+    assert re.search(r"rank 1 on node2 has not been heard from for \d+ s", output)
+    assert "out of memory" not in output  # we have ended it ourselves

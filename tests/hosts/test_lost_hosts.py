@@ -24,7 +24,7 @@ def test_a_host_that_is_unplugged_or_dies_is_named_and_the_run_goes_on_later(
     try:
         getattr(nodes, fault)("node2")
         output, errors = process.communicate(timeout=120)
-        wait_until(lambda: not processes_of("node1") + processes_of("node2"))
+        wait_until(lambda: not processes_of("node1") | processes_of("node2"))
     finally:
         getattr(nodes, MENDS[fault])("node2")
     assert process.returncode == 1

@@ -34,7 +34,7 @@ def test_two_hosts_train_like_one_machine_and_everything_comes_home(
     members = read_json(RunDir(run).manifest)["attempts"][0]["members"]
     assert [member["host"] for member in members] == ["node1", "node2"]
     assert not list(run.glob(".home-*"))
-    assert processes_of("node1") == processes_of("node2") == []
+    assert processes_of("node1") == processes_of("node2") == {}
 
     near = tmp_path / "near"
     assert dragoman("train", digits, "--run", near, "--workers", 2).returncode == 0
@@ -66,7 +66,7 @@ def test_ctrl_c_stops_three_hosts_saves_and_leaves_nothing_running(
     assert status["state"] == "preempted"
     assert find_checkpoint(run / "checkpoints", "latest").step == status["step"]
     assert ranks_of(run) == {0, 1, 2}
-    assert [processes_of(f"node{number}") for number in (1, 2, 3)] == [[], [], []]
+    assert not any(processes_of(f"node{number}") for number in (1, 2, 3))
 
     last = status["step"] + 2
     more = dragoman(*command, "--set", f"training.steps={last}")
@@ -82,7 +82,7 @@ def test_when_the_launcher_is_killed_the_hosts_save_and_end(
     wait_for_step(run, 3)
     process.kill()
     process.communicate()
-    wait_until(lambda: not processes_of("node1") + processes_of("node2"))
+    wait_until(lambda: not processes_of("node1") | processes_of("node2"))
     there = RunDir(tmp_path / "node1" / "runs" / "orphaned")
     assert read_json(there.status)["state"] == "preempted"
 
@@ -93,4 +93,4 @@ def test_a_failing_rank_ends_all_hosts_with_its_sentence(digits, host_list, proc
     assert done.returncode == 2
     assert "3 workers, but a step has only 2 micro-batches" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
-    assert [processes_of(f"node{number}") for number in (1, 2, 3)] == [[], [], []]
+    assert not any(processes_of(f"node{number}") for number in (1, 2, 3))

@@ -2,24 +2,27 @@
 
 Run as `python -m dragoman.cluster.agent` with a `Job` on the first line of standard input; with
 `probe` and `transfer` the only part of `cluster` that imports torch. Further lines: `alive` now and
-then, `stop` (finish the step, save, end), `kill` (end now). The agent ends its workers when its
-input closes or says nothing for a while, that is, when whoever started it is gone, however that
-happened.
+then, `stop` (finish the step, save, end), `end` (the run has failed on another host; leave as soon
+as the workers here have had their say), `kill` (end now). The agent ends its workers when its input
+closes or says nothing for a while, that is, when whoever started it is gone, however that happened.
 """
 
 import logging
 import os
 import queue
 import select
+import shutil
 import signal
 import socket
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 from torch._C._distributed_c10d import TCPStore
@@ -41,7 +44,7 @@ SAVING_S = 120
 """How long workers may take to finish their step and save when they are asked to stop."""
 ENDING_S = 15
 """How long workers may take to say who was lost when one has failed."""
-LAST_WORDS_S = 5.0
+LAST_WORDS_S = 3.0
 """What the agent gets to end by itself when its workers have ended."""
 SILENCE_S = 30.0
 """A launcher that says nothing for so long is gone, or the way to it."""
@@ -114,9 +117,7 @@ class Outputs(LogsSpecs):
             os.mkfifo(path, 0o600)
             # Opened for both, it neither waits for a writer nor ends with the first of them.
             descriptor = os.open(path, os.O_RDWR)
-            threading.Thread(
-                target=self._read, args=(descriptor, int(env["RANK"])), daemon=True
-            ).start()
+            _in_background(self._read, descriptor, int(env["RANK"]))
             pipes[local] = str(path)
         return LogsDest(pipes, pipes, error_files=errors)
 
@@ -130,9 +131,7 @@ class Outputs(LogsSpecs):
 class Agent(LocalElasticAgent):
     def _stop_workers(self, worker_group: WorkerGroup) -> None:
         """After one has failed: the others cannot go on, but may say who was lost."""
-        for child in psutil.Process().children():
-            if child.status() == psutil.STATUS_STOPPED:
-                child.kill()  # it would not hear that it is asked to end
+        _kill_stopped()
         self._shutdown(timeout=ENDING_S)
 
 
@@ -140,7 +139,7 @@ def main() -> int:
     # A worker explains its own failure; the agent's tables about it would bury that sentence.
     logging.disable(logging.CRITICAL)
     commands = Commands()
-    job = Job.from_line(commands.first_line())
+    job = commands.job()
     relay = Relay() if job.relays else None
     try:
         return _run(job, commands, relay)
@@ -166,11 +165,10 @@ def _run(job: Job, commands: "Commands", relay: Relay | None) -> int:
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // job.workers)))
     store = _meet(job, relay)
-    commands.watch(has_deadline=job.relays)
     news = News(job, relay) if relay else None
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
-        outputs = Outputs(Path(folder), relay)
-        code = _work(job, store, outputs, relay)
+        commands.watch(has_deadline=job.relays, folder=Path(folder))
+        code = _work(job, store, Outputs(Path(folder), relay), relay, commands)
         time.sleep(0.2 if relay else 0)  # the last lines are on their way through the pipes
     if news:
         news.close()
@@ -213,7 +211,9 @@ def _listen(address: str, port: int) -> socket.socket:
         ) from error
 
 
-def _work(job: Job, store: TCPStore, outputs: Outputs, relay: Relay | None) -> int:
+def _work(
+    job: Job, store: TCPStore, outputs: Outputs, relay: Relay | None, commands: "Commands"
+) -> int:
     handler = create_handler(
         store,
         C10dRendezvousBackend(store, job.identity),
@@ -249,16 +249,15 @@ def _work(job: Job, store: TCPStore, outputs: Outputs, relay: Relay | None) -> i
     if not result.is_failed():
         return 0
     first = min(result.failures.values(), key=lambda failure: failure.timestamp)
-    _tell(first, job, result.failures, relay)
+    if first.exitcode < 0 and first.pid not in commands.seen_off:
+        _tell_killed(first, result.failures, relay)
     return first.exitcode if first.exitcode > 0 else 1
 
 
-def _tell(
-    first: ProcessFailure, job: Job, failures: dict[int, ProcessFailure], relay: Relay | None
+def _tell_killed(
+    first: ProcessFailure, failures: dict[int, ProcessFailure], relay: Relay | None
 ) -> None:
     """A worker that was killed could not say so itself."""
-    if first.exitcode >= 0:
-        return
     rank = next(rank for rank, failure in failures.items() if failure is first)
     name = signal.Signals(-first.exitcode).name
     hint = "; the system may have run out of memory" if name == "SIGKILL" else ""
@@ -274,31 +273,47 @@ class Commands:
 
     def __init__(self) -> None:
         self._rest = b""
+        self._folder = Path()
+        self.seen_off: frozenset[int] = frozenset()
+        """Workers that had been stopped, so that we have ended them."""
 
-    def first_line(self) -> str:
-        return self._line(None) or sys.exit(1)
+    def job(self) -> Job:
+        """The first line, which may be long in coming: the first host finds the place to meet."""
+        while (line := self._line(None)) == "alive":
+            pass
+        if line in (None, "stop", "end", "kill"):
+            sys.exit(line != "stop")
+        return Job.from_line(line)
 
-    def watch(self, has_deadline: bool) -> None:
-        threading.Thread(
-            target=self._obey, args=(SILENCE_S if has_deadline else None,), daemon=True
-        ).start()
+    def watch(self, has_deadline: bool, folder: Path) -> None:
+        """Obey from now on; `folder` is removed whichever way the agent ends."""
+        self._folder = folder
+        _in_background(self._obey, SILENCE_S if has_deadline else None)
 
     def _obey(self, deadline_s: float | None) -> None:
         while line := self._line(deadline_s):
-            if line == "kill":
-                for worker in _workers():
-                    worker.kill()
-                os._exit(1)
-            if line == "stop":
-                os.kill(os.getpid(), signal.SIGTERM)
+            match line:
+                case "kill":
+                    self._leave()
+                case "end":
+                    self.seen_off = _kill_stopped()
+                    _in_background(self._leave_after_workers, float("inf"))
+                case "stop":
+                    os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
-        # The main thread may be waiting for a host that is cut off, and then hears no signal.
-        deadline = time.monotonic() + SAVING_S
+        self._leave_after_workers(SAVING_S)
+
+    def _leave_after_workers(self, patience_s: float) -> None:
+        """For a main thread that waits in the store of a host that is cut off, deaf to signals."""
+        deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline and _workers():
-            time.sleep(1.0)
+            time.sleep(0.2)
         time.sleep(LAST_WORDS_S)
-        for worker in _workers():
-            worker.kill()
+        self._leave()
+
+    def _leave(self) -> NoReturn:
+        _kill(_workers())
+        shutil.rmtree(self._folder, ignore_errors=True)
         os._exit(1)
 
     def _line(self, deadline_s: float | None) -> str | None:
@@ -313,9 +328,30 @@ class Commands:
         return line.decode()
 
 
-def _workers() -> list[psutil.Process]:
-    found = psutil.Process().children(recursive=True)
-    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+def _in_background(work: Callable[..., None], *arguments: object) -> None:
+    threading.Thread(target=work, args=arguments, daemon=True).start()
+
+
+def _kill_stopped() -> frozenset[int]:
+    """End the workers that are stopped: they would not hear that they are asked to."""
+    stopped = [pid for pid, status in _workers().items() if status == psutil.STATUS_STOPPED]
+    _kill(stopped)
+    return frozenset(stopped)
+
+
+def _kill(workers: Iterable[int]) -> None:
+    for pid in workers:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _workers() -> dict[int, str]:
+    """Those that have not ended: process -> what it does."""
+    found = {}
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found[process.pid] = process.status()
+    return {pid: status for pid, status in found.items() if status != psutil.STATUS_ZOMBIE}
 
 
 class News:

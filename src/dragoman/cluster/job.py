@@ -34,7 +34,7 @@ class Job:
     """Send the workers' output home as messages, instead of printing it."""
 
     def to_line(self) -> str:
-        return json.dumps(dataclasses.asdict(self)) + "\n"
+        return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_line(cls, line: str) -> "Job":

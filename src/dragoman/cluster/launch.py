@@ -42,7 +42,7 @@ def launch_local(arguments: list[str], workers: int) -> int:
                 return agent.wait(LOOK_EVERY_S)
             except subprocess.TimeoutExpired:
                 for order in given.new():
-                    tell(agent.stdin, f"{order}\n")
+                    tell(agent.stdin, order)
 
 
 def local_job(arguments: list[str], workers: int) -> Job:
@@ -88,7 +88,7 @@ def orders() -> Iterator[Orders]:
 
 def tell(stream: IO[str], line: str) -> None:
     with suppress(OSError, ValueError):  # it has ended, which is found out elsewhere
-        stream.write(line)
+        stream.write(f"{line}\n")
         stream.flush()
 
 

@@ -2,30 +2,26 @@
 
 import secrets
 import threading
-import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from dragoman.checkpoints.names import point_to
+from dragoman.cluster.elastic import Lookout, until_the_end
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job
 from dragoman.cluster.launch import Orders, orders, user_set
-from dragoman.cluster.preflight import Ready, check_data, facts_of, on_all, preflight
+from dragoman.cluster.preflight import Facts, Ready, check_data, facts_of, on_all, preflight
 from dragoman.cluster.supervise import Outcome, supervise
 from dragoman.cluster.transfer import fetch_folder, send_folder
 from dragoman.config import Config, dump_config
 from dragoman.console import Progress, say, warn
-from dragoman.errors import DragomanError, UserError
+from dragoman.errors import DragomanError
 from dragoman.preparation import prepare
-from dragoman.rundir import RunDir, read_json
+from dragoman.rundir import RunDir
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.telemetry.tail import Piece, add_piece, record_sizes
 from dragoman.version import code_hash
-
-FRUITLESS_STARTS = 5
-"""So many in a row without a step are enough."""
-LOOK_FOR_HOSTS_S = 10.0
-WAIT_FOR_HOSTS_S = 5.0
 
 
 def train_on_hosts(config: Config, run: RunDir, cluster: Cluster, workers: int | None) -> int:
@@ -35,7 +31,7 @@ def train_on_hosts(config: Config, run: RunDir, cluster: Cluster, workers: int |
     try:
         with orders() as given:
             say(f"checking {', '.join(host.name for host in cluster.hosts)}")
-            ready, outcome = until_the_end(config, run, cluster, workers, token, given)
+            ready, outcome = run_until_the_end(config, run, cluster, workers, token, given)
         try:
             fetch_checkpoints(ready.cluster, run, token)
         except DragomanError as error:
@@ -50,7 +46,7 @@ def train_on_hosts(config: Config, run: RunDir, cluster: Cluster, workers: int |
     return outcome.code
 
 
-def until_the_end(
+def run_until_the_end(
     config: Config,
     run: RunDir,
     cluster: Cluster,
@@ -58,109 +54,33 @@ def until_the_end(
     token: str,
     given: Orders,
 ) -> tuple[Ready, Outcome]:
-    """Start; with min_hosts also again, without hosts that are lost and with those that return."""
-    ready = muster(config, cluster, workers)
-    fruitless = 0
-    while True:
-        step = _step(run)
-        with Lookout(cluster, ready.cluster, config) as lookout:
-            outcome = start_once(ready, config, run, token, given, lookout)
-        # Asked before the first step, workers end without a word about the run's state.
-        is_paused = outcome.code == 0 and lookout.found and _state(run) != "finished"
-        is_mistake = outcome.code == UserError.exit_code and not outcome.lost
-        may_start_again = cluster.min_hosts is not None and not is_mistake
-        if given.asked or not (is_paused or (outcome.code and may_start_again)):
-            return ready, outcome
-        fruitless = 0 if _step(run) > step else fruitless + 1
-        if fruitless >= FRUITLESS_STARTS:
-            return ready, outcome
-        if outcome.error:
-            warn(str(outcome.error))
-        candidates = _next_candidates(cluster, ready.cluster, outcome, lookout)
-        again = _muster_again(config, candidates, workers, given)
-        if again is None:
-            return ready, outcome
-        ready = again
-        names = ", ".join(host.name for host in ready.cluster.hosts)
-        say(f"starting again with {names}: the global batch stays the same")
+    prepared = prepared_there(config)
 
+    def muster(candidates: Cluster, known: Mapping[str, Facts]) -> Ready:
+        ready = preflight(candidates, prepared, config.training.device, workers, known)
+        bring_data(ready, config, prepared)
+        return ready
 
-def muster(config: Config, candidates: Cluster, workers: int | None) -> Ready:
-    ready = preflight(candidates, prepared_there(config), config.training.device, workers)
-    bring_data(ready, config, prepared_there(config))
-    return ready
+    def start(ready: Ready, lookout: Lookout) -> Outcome:
+        for host in ready.cluster.hosts:
+            interface = ready.interfaces[host.name]
+            say(
+                f"  {host.name}: {ready.workers[host.name]} worker(s), "
+                f"{interface.address} on {interface.name}"
+            )
+        jobs = jobs_of(ready, config, run, token)
+        receiver = Receiver(run, ready.ranks)
+        return supervise(ready.cluster, jobs, receiver, given, lookout.has_found)
 
+    def look(host: Host) -> Facts | None:
+        facts = facts_of(cluster, host, prepared)
+        return facts if facts.code == code_hash() else None
 
-def _muster_again(
-    config: Config, candidates: Cluster, workers: int | None, given: Orders
-) -> Ready | None:
-    """Wait until enough hosts can be reached; None: somebody has asked to stop meanwhile."""
-    while not given.asked:
-        try:
-            return muster(config, candidates, workers)
-        except DragomanError as error:
-            warn(f"{error}\n         waiting for at least {candidates.min_hosts} host(s)")
-            time.sleep(WAIT_FOR_HOSTS_S)
-    return None
-
-
-def _next_candidates(
-    cluster: Cluster, before: Cluster, outcome: Outcome, lookout: "Lookout"
-) -> Cluster:
-    """Those that took part and are not lost, and those that are back, in the order of the list.
-
-    Everybody, where that would be too few: they may be back when they are asked.
-    """
-    names = {host.name for host in before.hosts} - outcome.lost | lookout.found
-    present = tuple(host for host in cluster.hosts if host.name in names)
-    if len(present) < (cluster.min_hosts or len(cluster.hosts)):
-        return cluster
-    return cluster.model_copy(update={"hosts": present})
-
-
-class Lookout:
-    """Asks hosts that are missing now and then whether they are back."""
-
-    def __init__(self, cluster: Cluster, present: Cluster, config: Config) -> None:
-        names = {host.name for host in present.hosts}
-        self._missing = [host for host in cluster.hosts if host.name not in names]
-        self._cluster, self._prepared = cluster, prepared_there(config)
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="lookout", daemon=True)
-        self.found: set[str] = set()
-
-    def __enter__(self) -> "Lookout":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-
-    def _look(self) -> None:
-        while self._missing and not self.found and not self._ended.wait(LOOK_FOR_HOSTS_S):
-            for host in self._missing:
-                with suppress(DragomanError):
-                    if facts_of(self._cluster, host, self._prepared).code == code_hash():
-                        self.found.add(host.name)
-                        say(f"{host.name} is back; the run pauses to take it in")
+    return until_the_end(cluster, run, muster, start, look, given)
 
 
 def prepared_there(config: Config) -> str:
     return f"prepared/{config.name}"
-
-
-def start_once(
-    ready: Ready, config: Config, run: RunDir, token: str, given: Orders, lookout: Lookout
-) -> Outcome:
-    for host in ready.cluster.hosts:
-        interface = ready.interfaces[host.name]
-        say(
-            f"  {host.name}: {ready.workers[host.name]} worker(s), "
-            f"{interface.address} on {interface.name}"
-        )
-    jobs = jobs_of(ready, config, run, token)
-    receiver = Receiver(run, ready.ranks)
-    return supervise(ready.cluster, jobs, receiver, given, lambda: bool(lookout.found))
 
 
 def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
@@ -258,18 +178,6 @@ class Receiver:
                 add_piece(self._run, Piece(name, begin, text))
             case {"dropped": int(lines)}:
                 say(f"{host.name} | {lines:,} lines of output were lost on the way")
-
-
-def _status(run: RunDir) -> dict[str, Any]:
-    return read_json(run.status) if run.status.exists() else {}
-
-
-def _step(run: RunDir) -> int:
-    return int(_status(run).get("step", 0))
-
-
-def _state(run: RunDir) -> str:
-    return str(_status(run).get("state", ""))
 
 
 def _environment(ready: Ready, host: Host) -> dict[str, str]:

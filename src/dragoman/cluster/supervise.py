@@ -72,9 +72,9 @@ class Member:
             return self.process.returncode == SSH_FAILED
         return self.silent_s > (SILENCE_S if self.has_spoken else START_S)
 
-    def tell(self, order: str) -> None:
+    def tell(self, line: str) -> None:
         assert self.process.stdin
-        tell(self.process.stdin, f"{order}\n")
+        tell(self.process.stdin, line)
 
 
 def supervise(
@@ -86,22 +86,23 @@ def supervise(
 ) -> Outcome:
     """Run one job on each host until all have ended or one is lost; then none is left running.
 
-    The first host tells where to meet before the others start. `receive` gets the messages that
-    are not about the start itself. When `wants_pause`, the workers are asked to save and stop.
+    All agents start side by side, since each has torch to import; the first host then tells where
+    to meet, and the others get their jobs. `receive` gets the messages that are not about the start
+    itself. When `wants_pause`, the workers are asked to save and stop.
     """
     members: list[Member] = []
     try:
         with _kept_alive(members):
-            leader, *others = jobs
-            members.append(_start(cluster, cluster.hosts[0], leader, receive))
-            while others and members[0].meeting is None:
+            for host in cluster.hosts:
+                members.append(_start(cluster, host, receive))
+            members[0].tell(jobs[0].to_line())
+            while len(members) > 1 and members[0].meeting is None:
                 if ended := _ended(members):
                     return ended
                 _attend(members, given)
-            for host, job in zip(cluster.hosts[1:], others, strict=True):
+            for member, job in zip(members[1:], jobs[1:], strict=True):
                 assert members[0].meeting
-                there = dataclasses.replace(job, meeting=members[0].meeting)
-                members.append(_start(cluster, host, there, receive))
+                member.tell(dataclasses.replace(job, meeting=members[0].meeting).to_line())
             return _watch(members, given, wants_pause)
     finally:
         for member in members:
@@ -122,6 +123,8 @@ def _watch(members: list[Member], given: Orders, wants_pause: Callable[[], bool]
     if ended.code == 0:
         return ended
     # The others may have something to say about it, and end by themselves.
+    for member in members:
+        member.tell("end")
     deadline = time.monotonic() + FAREWELL_S
     while time.monotonic() < deadline and not all(m.has_ended or m.is_lost for m in members):
         _attend(members, given)
@@ -167,7 +170,7 @@ def _explanation(member: Member) -> DragomanError | None:
     return None
 
 
-def _start(cluster: Cluster, host: Host, job: Job, receive: Receive) -> Member:
+def _start(cluster: Cluster, host: Host, receive: Receive) -> Member:
     process = subprocess.Popen(
         ssh_command(cluster, host, run_module(host, AGENT)),
         stdin=subprocess.PIPE,
@@ -178,8 +181,6 @@ def _start(cluster: Cluster, host: Host, job: Job, receive: Receive) -> Member:
         start_new_session=True,  # Ctrl-C reaches this process alone, which passes it on in order
     )
     member = Member(host, process, time.monotonic())
-    assert process.stdin
-    tell(process.stdin, job.to_line())
     for work in (_read_messages, _read_complaints):
         threading.Thread(
             target=work, args=(member, receive), name=f"from {host.name}", daemon=True

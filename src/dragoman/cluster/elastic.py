@@ -1,0 +1,128 @@
+"""Going on without hosts that are lost, and taking in those that come back (`min_hosts`)."""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from typing import Any
+
+from dragoman.cluster.hosts import Cluster, Host
+from dragoman.cluster.launch import Orders
+from dragoman.cluster.preflight import Facts, Ready
+from dragoman.cluster.supervise import Outcome
+from dragoman.console import say, warn
+from dragoman.errors import DragomanError, UserError
+from dragoman.rundir import RunDir, read_json
+
+FRUITLESS_STARTS = 5
+"""So many in a row without a step are enough."""
+LOOK_FOR_HOSTS_S = 10.0
+WAIT_FOR_HOSTS_S = 5.0
+
+Muster = Callable[[Cluster, Mapping[str, Facts]], Ready]
+"""Sees which of the candidates can take part, given what is known of some of them already."""
+Look = Callable[[Host], Facts | None]
+"""What a host that was missing says of itself; None, or an error: it cannot take part."""
+
+
+class Lookout:
+    """Asks hosts that are missing now and then whether they are back."""
+
+    def __init__(self, cluster: Cluster, present: Cluster, look: Look) -> None:
+        names = {host.name for host in present.hosts}
+        self._missing = [host for host in cluster.hosts if host.name not in names]
+        self._look_at = look
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="lookout", daemon=True)
+        self.found: dict[str, Facts] = {}
+
+    def __enter__(self) -> "Lookout":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+
+    def has_found(self) -> bool:
+        return bool(self.found)
+
+    def _look(self) -> None:
+        while self._missing and not self.found and not self._ended.wait(LOOK_FOR_HOSTS_S):
+            for host in self._missing:
+                with suppress(DragomanError):
+                    if facts := self._look_at(host):
+                        self.found[host.name] = facts
+                        say(f"{host.name} is back; the run pauses to take it in")
+
+
+def until_the_end(
+    cluster: Cluster,
+    run: RunDir,
+    muster: Muster,
+    start: Callable[[Ready, Lookout], Outcome],
+    look: Look,
+    given: Orders,
+) -> tuple[Ready, Outcome]:
+    """Start; with min_hosts also again, without hosts that are lost and with those that return."""
+    ready = muster(cluster, {})
+    fruitless = 0
+    while True:
+        step = _step(run)
+        with Lookout(cluster, ready.cluster, look) as lookout:
+            outcome = start(ready, lookout)
+        # Asked before the first step, workers end without a word about the run's state.
+        is_paused = outcome.code == 0 and lookout.found and _state(run) != "finished"
+        is_mistake = outcome.code == UserError.exit_code and not outcome.lost
+        may_start_again = cluster.min_hosts is not None and not is_mistake
+        if given.asked or not (is_paused or (outcome.code and may_start_again)):
+            return ready, outcome
+        fruitless = 0 if _step(run) > step else fruitless + 1
+        if fruitless >= FRUITLESS_STARTS:
+            return ready, outcome
+        if outcome.error:
+            warn(str(outcome.error))
+        known = {n: facts for n, facts in ready.facts.items() if n not in outcome.lost}
+        known |= lookout.found
+        candidates = next_candidates(cluster, known)
+        again = _muster_again(muster, candidates, known, given)
+        if again is None:
+            return ready, outcome
+        ready = again
+        names = ", ".join(host.name for host in ready.cluster.hosts)
+        say(f"starting again with {names}: the global batch stays the same")
+
+
+def next_candidates(cluster: Cluster, known: Collection[str]) -> Cluster:
+    """The hosts that are known to be there, in the order of the list.
+
+    Everybody, where that would be too few: they may be back when they are asked.
+    """
+    present = tuple(host for host in cluster.hosts if host.name in known)
+    if len(present) < (cluster.min_hosts or len(cluster.hosts)):
+        return cluster
+    return cluster.model_copy(update={"hosts": present})
+
+
+def _muster_again(
+    muster: Muster, candidates: Cluster, known: Mapping[str, Facts], given: Orders
+) -> Ready | None:
+    """Wait until enough hosts can be reached; None: somebody has asked to stop meanwhile."""
+    while not given.asked:
+        try:
+            return muster(candidates, known)
+        except DragomanError as error:
+            warn(f"{error}\n         waiting for at least {candidates.min_hosts} host(s)")
+            time.sleep(WAIT_FOR_HOSTS_S)
+    return None
+
+
+def _status(run: RunDir) -> dict[str, Any]:
+    return read_json(run.status) if run.status.exists() else {}
+
+
+def _step(run: RunDir) -> int:
+    return int(_status(run).get("step", 0))
+
+
+def _state(run: RunDir) -> str:
+    return str(_status(run).get("state", ""))
