@@ -24,11 +24,15 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-# Tests run beside each other, but for those of labs, which measure links and look for what is left.
-LABS := tests/hosts tests/lab
+# Tests run beside each other, the slow ones first, so that none is left to run alone at the end;
+# then those that measure links and steps, or look for what labs leave behind.
+SLOW := tests/faults/ tests/distributed/ tests/hosts/
+ALONE := tests/hosts/test_known_causes.py tests/lab/
+BESIDE := $(SLOW) $(filter-out $(SLOW) $(ALONE),$(wildcard tests/*/))
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest tests $(addprefix --ignore ,$(LABS)) --numprocesses 2 --dist loadfile
-	$(BIN)/python -m pytest $(LABS)
+	$(BIN)/python -m pytest $(BESIDE) $(addprefix --ignore ,$(ALONE)) \
+	  --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest $(ALONE)
 
 # torch comes first, so that no other package's requirement can choose another build of it.
 $(VENV)/.torch: constraints.txt

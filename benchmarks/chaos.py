@@ -28,7 +28,7 @@ import psutil
 import tomli_w
 
 from dragoman.batches.plan import BatchPlan
-from dragoman.checkpoints.storage import all_checkpoints
+from dragoman.checkpoints.finding import all_checkpoints
 from dragoman.cluster.lab import Lab, remove_lab
 from dragoman.config import Config, load_config
 from dragoman.diagnosis.faults import described, faults_of

@@ -44,9 +44,10 @@ class Played:
     def steps(self, scenario: str, name: str = "run") -> dict[int, StepDone]:
         return steps(self.run(scenario, name).root)
 
-    def troubles(self, scenario: str) -> list[Trouble]:
+    def troubles(self, scenario: str, name: str = "run") -> list[Trouble]:
         """Of rank 0."""
-        events = [recorded.stamped.event for recorded in read_events(self.run(scenario), rank=0)]
+        recorded = read_events(self.run(scenario, name), rank=0)
+        events = [each.stamped.event for each in recorded]
         return [event for event in events if isinstance(event, Trouble)]
 
 
@@ -67,7 +68,7 @@ def on_ranks() -> Start:
             capture_output=True,
             text=True,
             check=False,
-            timeout=200,
+            timeout=400,
         )
 
     return start
@@ -106,7 +107,13 @@ def two(play) -> Played:
     return play(
         *(2, "plain", "with_dropout", "signal", "nan", "out_of_memory", "single_pairs"),
         *("not_even_a_pair", "other_weights", "other_code", "no_data", "restore_elsewhere"),
-        *("memory_limit", "sharded", "sharded_fp16", "sharded_out_of_memory"),
+        *(
+            "roll_back_elsewhere",
+            "memory_limit",
+            "sharded",
+            "sharded_fp16",
+            "sharded_out_of_memory",
+        ),
         exit_code=1,
     )
 

@@ -8,6 +8,7 @@ what it has seen to FOLDER/NAME/seen-RANK.json.
 import dataclasses
 import hashlib
 import json
+import shutil
 import sys
 import weakref
 from collections.abc import Callable
@@ -265,6 +266,21 @@ def restore_elsewhere(stage: Stage) -> Seen:
     return {"parts": [first, second], **third}
 
 
+def roll_back_elsewhere(stage: Stage) -> Seen:
+    """Rank 0's host is a new one and has saved nothing yet when numbers go wrong."""
+    run = f"host{stage.group.rank}/run"
+    with stage.hosts():
+        first = stage.train("training.steps=6", run=run)
+        if stage.group.leads:
+            shutil.rmtree(stage.folder / run / "checkpoints")
+        with (
+            patch("dragoman.training.numbers.WINDOW", 2),
+            injection.nan_at(stage.group, rank=1, step=7),
+        ):
+            second = stage.train("training.max_skipped=0", "training.max_rollbacks=1", run=run)
+    return {"parts": [first], **second}
+
+
 SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -285,6 +301,7 @@ SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
         other_data,
         no_data,
         restore_elsewhere,
+        roll_back_elsewhere,
     )
 }
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dragoman.checkpoints.storage import all_checkpoints
+from dragoman.checkpoints.finding import all_checkpoints
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(480)  # with what all ranks play first
 
 # The order of floating-point sums differs; measured 5e-7 and 1e-7 over 20 steps (2026-11).
 SAME_LOSS = 5e-6
@@ -132,6 +132,17 @@ def test_a_rank_that_differs_is_refused_by_name(ranks, scenario, difference, req
 def test_a_host_without_data_is_named(two):
     assert "nowhere: holds no prepared data" in two.said("no_data")
     assert two.said("no_data").startswith("rank 1 on ")
+
+
+def test_a_host_without_checkpoints_does_not_send_all_back_to_the_beginning(two):
+    """Step 7 fails each time; of what was saved, 6 is suspect and 3 is trusted."""
+    said = two.said("roll_back_elsewhere")
+    assert said.startswith("step 7: the loss was not finite 1 times in a row, after 1 rollbacks")
+    (trouble,) = two.troubles("roll_back_elsewhere", "host0/run")
+    assert "; back to step 3 with" in trouble.what
+    for host in range(2):
+        run = two.run("roll_back_elsewhere", f"host{host}/run")
+        assert 3 in [c.step for c in all_checkpoints(run.checkpoints)]
 
 
 @pytest.mark.parametrize("ranks", ["two", "three"])

@@ -9,7 +9,7 @@ from injected import fault
 from processes import dragoman, losses, start_dragoman, wait_for_step
 from safetensors.numpy import load_file
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)  # up to six runs, each of which imports torch
 
 
 def weights(run):

@@ -6,7 +6,8 @@ import pytest
 from metadata_service import ACTION, STOP, TOKEN, metadata_service
 from processes import ENDLESS, start_dragoman, wait_for_step
 
-from dragoman.checkpoints.storage import Checkpoint, verify
+from dragoman.checkpoints.checkpoint import Checkpoint
+from dragoman.checkpoints.finding import verify
 from dragoman.rundir import RunDir, read_json
 
 pytestmark = pytest.mark.timeout(240)
@@ -38,6 +39,7 @@ def test_a_host_that_will_be_taken_away_stops_the_run_after_saving(digits, tmp_p
     saved = Checkpoint((run.checkpoints / "latest").resolve())
     verify(saved)
     assert saved.step == status["step"]
-    # One host, one thread: a second worker on it asks nobody.
-    assert service.asked.count(("PUT", TOKEN)) == 2
+    # One host, one thread: a second worker on it asks nobody, or there would be four. Three where
+    # the machine was too busy to answer in time.
+    assert service.asked.count(("PUT", TOKEN)) in (2, 3)
     assert service.asked[-1] == ("GET", ACTION)

@@ -15,7 +15,9 @@ import torch
 from disk_calls import Call, disk_calls
 
 from dragoman.checkpoints import tensorfile
-from dragoman.checkpoints.storage import newest_whole, point_to, prune, save_checkpoint
+from dragoman.checkpoints.finding import newest_whole
+from dragoman.checkpoints.names import point_to
+from dragoman.checkpoints.storage import prune, save_checkpoint
 
 
 @dataclass
@@ -123,8 +125,8 @@ def save(root, step, value):
         state={"value": value},
         tokenizer_model=b"pieces",
     )
-    point_to(root, "latest", checkpoint)
-    prune(root, keep=[step])
+    point_to(root, "latest", checkpoint.folder.name)
+    prune(root, [step], owner={})
 
 
 def state_of(root):

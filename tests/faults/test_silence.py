@@ -3,19 +3,15 @@
 import os
 import re
 import signal
-import time
 
 import psutil
 import pytest
 from processes import ENDLESS, dragoman, start_dragoman, wait_for_step, worker_processes
 
-from dragoman.distributed.pulse import IN_A_STEP
+from dragoman.distributed.pulse import IN_A_STEP, LEAST_PATIENCE_S
 from dragoman.rundir import RunDir, read_json
 
-pytestmark = pytest.mark.timeout(240)
-
-REPORTED_S = 15.0
-"""What is promised; only counted while the machine gives the processes their time."""
+pytestmark = pytest.mark.timeout(300)
 
 
 def rank_of(pid: int) -> int:
@@ -28,15 +24,13 @@ def test_a_killed_and_a_stopped_rank_are_named(digits, tmp_path, number):
     process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
     wait_for_step(run, 60)  # long enough for beats from inside a step
     victim = next(pid for pid in worker_processes(run) if rank_of(pid) == 1)
-    begun = time.monotonic()
     os.kill(victim, number)
-    _, errors = process.communicate(timeout=120)
-    took_s = time.monotonic() - begun
+    _, errors = process.communicate(timeout=200)
     assert process.returncode == 1
     assert worker_processes(run) == []
     said = re.search(r"rank 1 on \S+ has not been heard from for (\d+) s: it was in (\w+)", errors)
     assert said, errors
-    assert int(said[1]) <= REPORTED_S
+    assert int(said[1]) < LEAST_PATIENCE_S, "before anyone's patience with a step has ended"
     assert said[2] in (*IN_A_STEP, "checkpoint")
     assert "it stood at" in errors
     assert re.search(r"meanwhile: rank 0 on \S+ in \w+", errors), errors
@@ -44,7 +38,6 @@ def test_a_killed_and_a_stopped_rank_are_named(digits, tmp_path, number):
     if number == signal.SIGKILL:
         assert re.search(r"rank 1 on \S+ was ended by SIGKILL", errors)
     assert "Traceback" not in errors
-    assert took_s < 4 * REPORTED_S
 
     status = read_json(RunDir(run).status)
     assert status["state"] == "failed"

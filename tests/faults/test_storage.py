@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from processes import dragoman, losses
 
-from dragoman.checkpoints.storage import all_checkpoints, verify
+from dragoman.checkpoints.finding import all_checkpoints, verify
 
 pytestmark = pytest.mark.timeout(240)
 

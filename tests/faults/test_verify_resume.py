@@ -5,7 +5,7 @@ import re
 import pytest
 from processes import dragoman
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(400)
 
 # Python runs this at its start in every process, ours included; only trainings are changed.
 FORGETFUL = """

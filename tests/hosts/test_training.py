@@ -5,7 +5,7 @@ import signal
 import pytest
 from processes import ENDLESS, dragoman, losses, start_dragoman, wait_for_step, wait_until
 
-from dragoman.checkpoints.storage import find_checkpoint
+from dragoman.checkpoints.finding import find_checkpoint
 from dragoman.cli.train import PREEMPTED
 from dragoman.rundir import RunDir, read_json
 from dragoman.telemetry.reader import read_events

@@ -18,6 +18,16 @@ def _lab_needed():
     skip_without_lab()
 
 
+@pytest.fixture(autouse=True)
+def _signals_heard():
+    """In the background, or under nohup, tests ignore some, and so would what they start."""
+    hears = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in hears.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def is_gone(hosts):
     return not Path(hosts).parent.exists() and Path(hosts).parent.name not in lab_names()
 
@@ -53,14 +63,9 @@ def test_a_signal_is_passed_on_and_the_lab_is_taken_down(number):
 
 def test_ctrl_c_ends_command_and_lab():
     script = "trap 'exit 4' INT; echo {hosts}; while :; do sleep 0.05; done"
-    # Tests that run in the background are told to ignore it, and so would be what they start.
-    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        run = start_dragoman(
-            "lab", "run", "--nodes", "1", "--", "sh", "-c", script, start_new_session=True
-        )
-    finally:
-        signal.signal(signal.SIGINT, heard)
+    run = start_dragoman(
+        "lab", "run", "--nodes", "1", "--", "sh", "-c", script, start_new_session=True
+    )
     hosts = run.stdout.readline().strip()
     os.killpg(run.pid, signal.SIGINT)
     run.communicate()

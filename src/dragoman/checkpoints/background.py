@@ -19,17 +19,10 @@ from typing import Any
 
 import torch
 
-from dragoman.checkpoints.names import LATEST
-from dragoman.checkpoints.storage import (
-    Checkpoint,
-    Owner,
-    Snapshot,
-    all_checkpoints,
-    point_to,
-    prune,
-    save_snapshot,
-    state_file,
-)
+from dragoman.checkpoints.checkpoint import Checkpoint, Owner
+from dragoman.checkpoints.finding import all_checkpoints, is_foreign
+from dragoman.checkpoints.names import BEST, LATEST, folder_of, linked_step, point_to
+from dragoman.checkpoints.storage import Snapshot, prune, save_snapshot, state_file
 from dragoman.checkpoints.tensorfile import TensorImage, Tensors
 from dragoman.errors import StorageError
 
@@ -51,8 +44,8 @@ class Place:
     """Steps that stay beside them."""
     trusted_step: int | None = None
     """The newest up to this step stays as well: later ones may turn out to be useless."""
-    links: Sequence[str] = (LATEST,)
-    """What is to point to it."""
+    best_step: int | None = None
+    """What the link `best` is to stand for, where that is whole; `latest` stands for this one."""
 
 
 @dataclass(frozen=True)
@@ -202,9 +195,9 @@ class BackgroundSaver:
         if error is None:
             try:
                 checkpoint, size = save_snapshot(place.root, snapshot)
-                for link in place.links:
-                    point_to(place.root, link, checkpoint)
-                _prune(place, snapshot.step)
+                point_to(place.root, LATEST, checkpoint.folder.name)
+                _point_to_best(place)
+                _prune(place, snapshot)
             except Exception as problem:
                 error = problem
         reason = _kind_of(error) if error else ""
@@ -244,14 +237,30 @@ def _updates_done(model: Tensors) -> torch.cuda.Event | None:
     return event
 
 
-def _prune(place: Place, step: int) -> None:
-    earlier = [c.step for c in all_checkpoints(place.root) if c.step <= step]
-    keep = {*earlier[-place.keep_last :], *(s for s in place.keep if s <= step)}
+def _point_to_best(place: Place) -> None:
+    """Also where the best is an earlier one: it was scored after it was saved, or the run has gone
+    back to it. Where its save has failed, the best before it stays."""
+    if place.best_step is None or place.best_step == linked_step(place.root, BEST):
+        return
+    folder = folder_of(place.best_step)
+    if (place.root / folder).is_dir():
+        point_to(place.root, BEST, folder)
+
+
+def _prune(place: Place, newest: Snapshot) -> None:
+    earlier = [
+        checkpoint.step
+        for checkpoint in all_checkpoints(place.root)
+        if checkpoint.step <= newest.step and not is_foreign(checkpoint, newest.owner)
+    ]
+    keep = {*earlier[-place.keep_last :], *(s for s in place.keep if s <= newest.step)}
+    if place.keep and (best := linked_step(place.root, BEST)) in earlier:
+        keep.add(best)
     if place.trusted_step is not None:
         trusted = [s for s in earlier if s <= place.trusted_step]
         # With the oldest of the others, so that one is left to be trusted when its time comes.
         keep |= {*trusted[-1:], *earlier[len(trusted) : len(trusted) + 1]}
-    prune(place.root, keep)
+    prune(place.root, keep, newest.owner)
 
 
 def _kind_of(error: Exception) -> str:

@@ -63,17 +63,22 @@ class SaveClock:
         self._hours_between_failures, self._lost_minutes = hours_between_failures, lost_minutes
         self._last_s = now_s
         self._cost: SaveCost | None = None
+        self._failed_s = 0.0
         self._alone: deque[float] = deque(maxlen=50)
         self._beside: deque[float] = deque(maxlen=50)
 
     @property
     def interval_s(self) -> float:
         if self._cost is None:
-            return min(FIRST_S, 60 * self._lost_minutes)
+            return min(max(FIRST_S, IDLE_SHARE * self._failed_s), 60 * self._lost_minutes)
         return save_interval_s(self._cost, self._hours_between_failures, self._lost_minutes)
 
-    def is_due(self, now_s: float) -> bool:
-        return now_s - self._last_s >= self.interval_s
+    def is_due(self, now_s: float, next_step_s: float = 0.0) -> bool:
+        """At the end of a step: now, or would the end of the next be too late for the bound?"""
+        worked_s = now_s - self._last_s
+        in_flight_s = self._cost.in_flight_s if self._cost else 0.0
+        lost_s = worked_s + next_step_s + in_flight_s
+        return worked_s >= self.interval_s or lost_s > 60 * self._lost_minutes
 
     def begun(self, now_s: float) -> None:
         self._last_s = now_s
@@ -84,6 +89,10 @@ class SaveClock:
 
     def saved(self, stall_s: float, in_flight_s: float) -> None:
         self._cost = SaveCost(stall_s, self._slowdown(), in_flight_s)
+
+    def failed(self, in_flight_s: float) -> None:
+        """Nothing was saved: again soon, however seldom a save that goes well is worth while."""
+        self._cost, self._failed_s = None, in_flight_s
 
     def _slowdown(self) -> float:
         if not self._beside or not self._alone:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from dragoman.errors import storage_errors
 
+FORMAT = 1
+
 MODEL = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"
 STATE = "state.json"
@@ -39,6 +41,12 @@ def step_of(folder: str) -> int | None:
     """The step of a checkpoint's folder; None: it is called like something else."""
     name = _FOLDER.fullmatch(folder)
     return int(name[1]) if name else None
+
+
+def linked_step(root: Path, link: str) -> int | None:
+    """The step that `latest` or `best` stands for; None: there is no such link."""
+    path = root / link
+    return step_of(path.readlink().name) if path.is_symlink() else None
 
 
 def point_to(root: Path, link: str, folder: str) -> None:

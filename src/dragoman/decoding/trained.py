@@ -4,13 +4,8 @@ from typing import NamedTuple
 
 import torch
 
-from dragoman.checkpoints.storage import (
-    Checkpoint,
-    all_checkpoints,
-    average,
-    find_checkpoint,
-    verify,
-)
+from dragoman.checkpoints.checkpoint import Checkpoint, average
+from dragoman.checkpoints.finding import all_checkpoints, find_checkpoint, verify
 from dragoman.config import ModelSettings
 from dragoman.errors import UserError
 from dragoman.model.transformer import Transformer

@@ -26,7 +26,6 @@ HANG_OVER_MEDIAN = 20.0
 """A step that takes longer than both is a hang: it says nothing about the others."""
 
 _COMPUTING = ("forward", "backward", "optimizer")
-_NOBODY = -1
 
 
 class Split(NamedTuple):
@@ -59,8 +58,6 @@ class Anatomy:
     step: Array
     at: Array
     columns: dict[str, Array]
-    last_rank: Array
-    """Which rank arrived last; -1: there is but one, or it was not recorded."""
     waits_s: dict[int, Array]
     """Rank -> what it waited for the last one. NaN: not recorded, or it took no part."""
     is_first: Array
@@ -106,9 +103,9 @@ def anatomy_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table]) 
         if (own := _own_steps(attempt.number, steps_by_rank))
     ]
     if not found:
-        none, nobody = np.empty(0), np.empty(0, dtype=np.int64)
+        none, no_step = np.empty(0), np.empty(0, dtype=np.int64)
         columns = dict.fromkeys(Split._fields, none)
-        return Anatomy(nobody, nobody, none, columns, nobody, {}, nobody.astype(bool), {})
+        return Anatomy(no_step, no_step, none, columns, {}, no_step.astype(bool), {})
     ranks = sorted({rank for piece in found for rank in piece.waits_s})
     return Anatomy(
         attempt=np.concatenate([piece.attempt for piece in found]),
@@ -117,7 +114,6 @@ def anatomy_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table]) 
         columns={
             name: np.concatenate([piece.columns[name] for piece in found]) for name in Split._fields
         },
-        last_rank=np.concatenate([piece.last_rank for piece in found]),
         waits_s={
             rank: np.concatenate(
                 [piece.waits_s.get(rank, np.full(len(piece), np.nan)) for piece in found]
@@ -141,14 +137,13 @@ def _own_steps(attempt: int, steps_by_rank: Mapping[int, Table]) -> dict[int, Ta
 def _of_attempt(attempt: Attempt, own: Mapping[int, Table]) -> Anatomy:
     ranks = sorted(own)
     tables = _of_common_steps([own[rank] for rank in ranks])
-    columns, last, waits = _split(tables)
+    columns, waits = _split(tables)
     lacking = attempt.ranks - len(ranks)
     return Anatomy(
         attempt=tables[0]["attempt"],
         step=tables[0]["step"],
         at=tables[0]["at"],
         columns=columns,
-        last_rank=np.array([*ranks, _NOBODY])[last],
         waits_s=dict(zip(ranks, waits, strict=True)),
         is_first=tables[0]["step"] == int(attempt.steps["step"][0]),
         missing_ranks={attempt.number: lacking} if lacking > 0 else {},
@@ -164,9 +159,8 @@ def _of_common_steps(tables: Sequence[Table]) -> list[Table]:
     return [table.where(np.isin(table["step"], common)) for table in tables]
 
 
-def _split(tables: Sequence[Table]) -> tuple[dict[str, Array], Array, Array]:
-    """Arrays of parts are ranks x steps; beside the split, the place of the rank that came last,
-    and what each rank waited for it."""
+def _split(tables: Sequence[Table]) -> tuple[dict[str, Array], Array]:
+    """Arrays of parts are ranks x steps; beside the split, what each rank waited for the last."""
 
     def part(name: str) -> Array:
         return np.stack([group_column(table, "parts_s", name) for table in tables])
@@ -194,6 +188,4 @@ def _split(tables: Sequence[Table]) -> tuple[dict[str, Array], Array, Array]:
         "backward_s": backward[waiting, steps],
         "busy_s": compute.mean(axis=0),
     }
-    nobody = len(tables)
-    waits = np.where(is_known, communication - network, np.nan)
-    return columns, np.where(is_known & (last != waiting), last, nobody), waits
+    return columns, np.where(is_known, communication - network, np.nan)

@@ -78,6 +78,10 @@ class Late(NamedTuple):
     step_share: float
     """Of the steps: so often it comes last."""
     are_several: bool = False
+    are_ranks: bool = False
+    """`who` names ranks and not hosts."""
+    early: str = ""
+    """Most are late together: who is not."""
 
 
 UNKNOWN_LINK = Link()

@@ -7,12 +7,23 @@ bounded and a step costs microseconds, since this runs between two steps of the 
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dragoman.diagnosis.anatomy import HANG_OVER_MEDIAN, HANG_S, Split
-from dragoman.diagnosis.bottleneck import Link, Verdict, messages_of, shares_of, verdict_of
+from dragoman.diagnosis.bottleneck import (
+    ALWAYS_THE_SAME,
+    NOBODY,
+    Late,
+    Link,
+    Verdict,
+    messages_of,
+    shares_of,
+    verdict_of,
+)
+from dragoman.diagnosis.lateness import Piece, late_of, rank_name
 from dragoman.diagnosis.stretches import change_place
 from dragoman.diagnosis.whatif import what_if
 from dragoman.diagnosis.wording import percent
@@ -37,6 +48,8 @@ class Taken(NamedTuple):
     """What one step took, as far as rank 0 knows of all ranks."""
 
     step: int
+    lateness_s: tuple[float, ...]
+    """What each rank waited for the last one; empty: not known."""
     step_s: float
     compute_s: float
     network_s: float
@@ -48,14 +61,17 @@ class Taken(NamedTuple):
     sent_bytes: float
 
 
-_SUMMED = Taken._fields[1:]
+_SUMMED = Taken._fields[2:]
 
 
 class LiveDiagnosis:
     """Of one attempt, on rank 0."""
 
-    def __init__(self, ranks: int, gradient_bytes: float) -> None:
-        self._ranks, self._messages = ranks, messages_of(gradient_bytes)
+    def __init__(self, hosts: Sequence[str], gradient_bytes: float) -> None:
+        """`hosts`: of each rank."""
+        has_several = len(set(hosts)) > 1
+        self._called = list(hosts) if has_several else [rank_name(n) for n in range(len(hosts))]
+        self._messages = messages_of(gradient_bytes)
         self._taken: deque[Taken] = deque(maxlen=MOST_STEPS)
         self._window: deque[Taken] = deque()
         self._sums = [0.0] * len(_SUMMED)
@@ -68,19 +84,16 @@ class LiveDiagnosis:
         self._unjudged_steps = 0
         self._unjudged_s = 0.0
 
-    def after(
-        self, done: StepDone, network_s: float | None = None, longest_s: float | None = None
-    ) -> str | None:
+    def after(self, done: StepDone, waits_s: Sequence[float] = ()) -> str | None:
         """A line when the verdict has changed and the new one holds.
 
-        `network_s` and `longest_s`: the least and the most that any rank has waited in
-        communication in this step. Without the first nothing is said of the network; without the
-        second, only what rank 0 itself waits for others is known.
+        `waits_s`: what each rank has waited in this step's communication. Without it nothing is
+        said of the network.
         """
         if self._is_first:  # finds memory and makes connections
             self._is_first = False
             return None
-        taken = _taken(done, self._ranks, network_s, longest_s)
+        taken = _taken(done, waits_s)
         if self._window and self._is_hang(taken.step_s):
             return None
         self._taken.append(taken)
@@ -107,7 +120,7 @@ class LiveDiagnosis:
         if verdict == self._told or not is_held:
             return None
         self._told = verdict
-        return in_words(verdict, self._began_at(verdict), split, link)
+        return in_words(verdict, self._began_at(verdict), split, link, self._late())
 
     def _is_hang(self, step_s: float) -> bool:
         mean_s = self._sums[0] / len(self._window)
@@ -116,12 +129,12 @@ class LiveDiagnosis:
     def _add(self, taken: Taken) -> None:
         window, sums = self._window, self._sums
         window.append(taken)
-        for place, value in enumerate(taken[1:]):
+        for place, value in enumerate(taken[2:]):
             sums[place] += value
         while len(window) > WINDOW_STEPS and (
             sums[0] - window[0].step_s >= WINDOW_S or len(window) > MOST_STEPS
         ):
-            for place, value in enumerate(window.popleft()[1:]):
+            for place, value in enumerate(window.popleft()[2:]):
                 sums[place] -= value
 
     def _mean(self) -> tuple[Split, Link]:
@@ -134,6 +147,13 @@ class LiveDiagnosis:
             busy_s=mean["compute_s"],
         )
         return split, Link(self._messages, sent or math.nan)
+
+    def _late(self) -> Late:
+        """Whom the others wait for in the newest steps: asked for only when there is a line."""
+        known = [taken.lateness_s for taken in self._window if taken.lateness_s]
+        if not known:
+            return NOBODY
+        return late_of([Piece(self._called, range(len(self._called)), np.array(known).T)])
 
     def _began_at(self, verdict: Verdict) -> int:
         """The step at which what the verdict rests on changed most, of those remembered."""
@@ -158,22 +178,17 @@ def _changes(values: np.typing.NDArray[np.float64]) -> bool:
     return abs(float(after.mean() - before.mean())) > 3 * spread
 
 
-def _taken(done: StepDone, ranks: int, network_s: float | None, longest_s: float | None) -> Taken:
+def _taken(done: StepDone, waits_s: Sequence[float]) -> Taken:
     parts = done.parts_s
-    waited_s = parts.get("communication", 0.0)
-    network = math.nan
-    if ranks == 1:
-        network = 0.0
-    elif network_s is not None:
-        network = min(network_s, waited_s) if longest_s is None else network_s
-    straggling_s = (waited_s if longest_s is None else longest_s) - network
-    is_known = not math.isnan(network)
+    network_s = min(waits_s, default=0.0)
+    lateness_s = tuple(waited_s - network_s for waited_s in waits_s)
     return Taken(
         step=done.step,
+        lateness_s=lateness_s,
         step_s=done.step_s,
         compute_s=math.fsum(parts.get(part, 0.0) for part in _COMPUTING),
-        network_s=network if is_known else 0.0,
-        straggling_s=max(0.0, straggling_s) if is_known else 0.0,
+        network_s=network_s,
+        straggling_s=max(lateness_s, default=0.0),
         data_s=parts.get("data", 0.0),
         checkpoint_s=parts.get("checkpoint", 0.0),
         rest_s=parts.get("rest", 0.0),
@@ -182,7 +197,7 @@ def _taken(done: StepDone, ranks: int, network_s: float | None, longest_s: float
     )
 
 
-def in_words(verdict: Verdict, since_step: int, split: Split, link: Link) -> str:
+def in_words(verdict: Verdict, since_step: int, split: Split, link: Link, late: Late) -> str:
     """network-bound since step 400: 71 % of the step; bf16 on the wire would save about 32 %"""
     shares, if_s = shares_of(split), what_if(split, link)
     since = f"{verdict} since step {since_step:,}: "
@@ -198,7 +213,8 @@ def in_words(verdict: Verdict, since_step: int, split: Split, link: Link) -> str
             )
             return since + words + saving
         case "straggler":
-            return since + f"{percent(shares.straggling)} of the step waits for the slowest rank"
+            whom = late.who if late.share >= ALWAYS_THE_SAME else "now one rank and now another"
+            return since + f"{percent(shares.straggling)} of the step waits for {whom}"
         case "input-bound":
             return since + f"{percent(shares.data)} of the step waits for data"
     return since + f"computing takes {percent(shares.compute)} of the step again"

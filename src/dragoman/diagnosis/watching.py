@@ -16,17 +16,19 @@ from dragoman.telemetry.events import Evaluated, StepDone
 
 class LiveFindings:
     def __init__(
-        self, config: Config, ranks: int, gradient_bytes: int, evaluations: Sequence[Evaluated]
+        self,
+        config: Config,
+        hosts: Sequence[str],
+        gradient_bytes: int,
+        evaluations: Sequence[Evaluated],
     ) -> None:
-        self._speed = LiveDiagnosis(ranks, gradient_bytes)
+        self._speed = LiveDiagnosis(hosts, gradient_bytes)
         self._config = config
         self._evaluations = list(evaluations)
         self._told = learning_line(config, self._evaluations)[0]
 
-    def after_step(
-        self, done: StepDone, network_s: float | None, longest_s: float | None
-    ) -> str | None:
-        return self._speed.after(done, network_s, longest_s)
+    def after_step(self, done: StepDone, waits_s: Sequence[float]) -> str | None:
+        return self._speed.after(done, waits_s)
 
     def after_evaluation(self, evaluated: Evaluated) -> str | None:
         """A line when there is something new; that it is over again is not worth one."""
@@ -68,6 +70,10 @@ def learning_line(config: Config, evaluations: Sequence[Evaluated]) -> tuple[str
 
 
 def watch(
-    config: Config, ranks: int, gradient_bytes: int, evaluations: Sequence[Evaluated]
+    config: Config,
+    hosts: Sequence[str],
+    gradient_bytes: int,
+    evaluations: Sequence[Evaluated],
 ) -> LiveFindings:
-    return LiveFindings(config, ranks, gradient_bytes, evaluations)
+    """`hosts`: of each rank."""
+    return LiveFindings(config, hosts, gradient_bytes, evaluations)

@@ -28,7 +28,11 @@ FREE_KEYS = (
     "data.mirror",
     "data.prepared",
     "data.test",
-    "evaluation",
+    "evaluation.every_steps",
+    "evaluation.train_sample_pairs",
+    "evaluation.translate_sentences",
+    "evaluation.samples",
+    "evaluation.beam",  # not best_by: no loss is better than the best BLEU, and patience would end
     "decoding",
     "checkpoints",
     "telemetry",
@@ -46,6 +50,7 @@ HOST_KEYS = (
     "data.prepared",
     "preemption",
 )
+LOCK = ".lock"
 
 
 def claim_run(run: RunDir, config: Config) -> None:
@@ -59,14 +64,16 @@ def claim_run(run: RunDir, config: Config) -> None:
                 f"{run.root}: was started with {key} = {old!r}, and now it is {new!r}{others}; "
                 "name another folder with --run, or set it back"
             )
-    elif run.root.exists() and (not run.root.is_dir() or any(run.root.iterdir())):
+    elif run.root.exists() and not _is_empty_folder(run.root):
         raise UserError(
             f"{run.root}: is not a run directory and not empty, and nothing was touched; "
             "name another folder with --run"
         )
     with storage_errors(run.root, "making the run directory"):
         run.root.mkdir(parents=True, exist_ok=True)
-    write_whole(run.config, dump_config(config))
+    # Several hosts may claim at once, and none while it is trained.
+    with locked(run, fcntl.LOCK_SH):
+        write_whole(run.config, dump_config(config))
 
 
 def bound_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:
@@ -112,14 +119,14 @@ def check_data(run: RunDir, passport: Passport) -> None:
 
 
 @contextmanager
-def locked(run: RunDir) -> Iterator[None]:
+def locked(run: RunDir, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
     """Refuse a run that another process on this machine is training."""
-    path = run.root / ".lock"
-    with storage_errors(path, "locking the run"):
+    path = run.root / LOCK
+    with storage_errors(run.root, "locking the run"):
         file = path.open("w")
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
         except OSError:
             raise UserError(
                 f"{run.root}: is being trained by another process; stop that first, "
@@ -130,6 +137,13 @@ def locked(run: RunDir) -> Iterator[None]:
 
 def run_folder(config: Config, given: Path | None) -> RunDir:
     return RunDir(given or Path("runs") / config.name)
+
+
+def _is_empty_folder(path: Path) -> bool:
+    """But for what a claim that was cut off has left."""
+    return path.is_dir() and all(
+        found.name == LOCK or found.name.startswith(".config.toml-") for found in path.iterdir()
+    )
 
 
 def _covers(names: Iterable[str], key: str) -> bool:

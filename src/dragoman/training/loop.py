@@ -53,7 +53,9 @@ class Taken(NamedTuple):
     done: StepDone
     interrupted: bool
     """Any rank was asked to stop."""
-    wants_save: bool
+    save_is_due: bool
+    save_can_begin: bool
+    """None is in flight on rank 0."""
     waits_s: list[float]
     """In communication, by rank; empty: not known."""
 
@@ -74,6 +76,8 @@ def train(config: Config, run: RunDir, watch: Watch = nobody) -> Ending:
 def run_steps(training: Training, interruption: Interruption) -> Ending:
     state = training.state
     ending = planned_ending(training, state)
+    if evaluation_is_due(training.config, state, ending):
+        ending = None  # it was stopped in its last step, before it was looked at
     training.narrator.say(_first_words(training, ending))
     try:
         while ending is None:  # again after each rollback
@@ -108,21 +112,21 @@ def run_on(
     Collective: every rank must call.
     """
     config, group, saving = training.config, training.group, training.saving
-    ending = None
+    ending = planned_ending(training, state)
     clocks_compared_s = state.elapsed_s
     equal_at = compare(training, state.step, None)
-    if evaluation_is_due(config, state):
+    if evaluation_is_due(config, state, ending):
         state = evaluate(training, state)
-        ending = planned_ending(training, state)
+        ending = ending or planned_ending(training, state)
+        save(training, state, must=True, must_succeed=ending is not None)
     while ending is None:
-        state, done, interrupted, wants_save, waits_s = take_step(
+        state, done, interrupted, save_is_due, save_can_begin, waits_s = take_step(
             training, state, loader, interruption
         )
         training.events.emit(done)
         training.narrator.step(done)
         if group.leads:
-            least_s, longest_s = min(waits_s, default=None), max(waits_s, default=None)
-            tell_observed(training, training.observer.after_step(done, least_s, longest_s))
+            tell_observed(training, training.observer.after_step(done, waits_s))
         tell_of_saves(training, done.step_s)
         numbers, verdict = judge(state.numbers, done.step, done.loss, done.updated, config.training)
         state = dataclasses.replace(state, numbers=numbers)
@@ -145,13 +149,13 @@ def run_on(
             ending = Ending("preempted", common_reason(told), state.step)
         else:
             ending = planned_ending(training, state)
-        looked = not interrupted and (ending or evaluation_is_due(config, state))
+        looked = not interrupted and evaluation_is_due(config, state, ending)
         if looked:
             state = evaluate(training, state)
             ending = ending or planned_ending(training, state)
-        if looked or ending or wants_save:
-            save(training, state, must=bool(looked), must_succeed=ending is not None)
-        elif saving.in_memory_is_due(state):
+        if looked or ending or (save_is_due and save_can_begin):
+            save(training, state, must=looked, must_succeed=ending is not None)
+        elif not save_is_due and saving.in_memory_is_due(state):  # or the disk might never be free
             saving.begin_in_memory(state, training.updater, training.model)
     return state, ending
 
@@ -166,8 +170,8 @@ def tell_trouble(training: Training, state: RunState, what: str) -> None:
     training.narrator.say(f"step {state.step:,}: {what}")
 
 
-def evaluation_is_due(config: Config, state: RunState) -> bool:
-    is_time = state.step > 0 and state.step % config.evaluation.every_steps == 0
+def evaluation_is_due(config: Config, state: RunState, ending: Ending | None) -> bool:
+    is_time = ending is not None or state.step % config.evaluation.every_steps == 0
     return is_time and state.evaluated_step < state.step
 
 
@@ -197,13 +201,14 @@ def take_step(
         # long each rank has waited in communication.
         waits_s = [0.0] * group.ranks
         waits_s[group.rank] = gradients.parts_s.get("communication", 0.0)
-        loss_sum, step_s, wishes, short, save_wishes, *waits_s = group.sums(
+        loss_sum, step_s, wishes, short, save_is_due, saver_is_busy, *waits_s = group.sums(
             [
                 gradients.loss_sum,
                 seconds if group.leads else 0.0,
                 float(interruption.asked),
                 float(gradients.ran_out),
-                float(group.leads and training.saving.is_wanted(state)),
+                float(group.leads and training.saving.is_due(state, seconds)),
+                float(group.leads and training.saving.is_busy),
                 *waits_s,
             ]
         )
@@ -238,7 +243,14 @@ def take_step(
         memory_peak_bytes=memory_peak_bytes(group.device),
     )
     knows_waits = "communication" in gradients.parts_s
-    return Taken(state, done, wishes > 0, save_wishes > 0, waits_s if knows_waits else [])
+    return Taken(
+        state=state,
+        done=done,
+        interrupted=wishes > 0,
+        save_is_due=save_is_due > 0,
+        save_can_begin=not saver_is_busy,
+        waits_s=waits_s if knows_waits else [],
+    )
 
 
 def counts_of(training: Training, amounts: Amounts) -> dict[str, float]:

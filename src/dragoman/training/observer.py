@@ -14,11 +14,8 @@ from dragoman.telemetry.events import Evaluated, StepDone
 class Observer(Protocol):
     """Called on rank 0, between two steps: whatever it does, training waits for it."""
 
-    def after_step(
-        self, done: StepDone, network_s: float | None, longest_s: float | None
-    ) -> str | None:
-        """`network_s` and `longest_s`: the least and the most that any rank has waited in this
-        step's communication; None: not known."""
+    def after_step(self, done: StepDone, waits_s: Sequence[float]) -> str | None:
+        """`waits_s`: what each rank has waited in this step's communication; empty: not known."""
         ...
 
     def after_evaluation(self, evaluated: Evaluated) -> str | None: ...
@@ -26,16 +23,18 @@ class Observer(Protocol):
 
 class Watch(Protocol):
     def __call__(
-        self, config: Config, ranks: int, gradient_bytes: int, evaluations: Sequence[Evaluated]
+        self,
+        config: Config,
+        hosts: Sequence[str],
+        gradient_bytes: int,
+        evaluations: Sequence[Evaluated],
     ) -> Observer:
-        """`evaluations`: of earlier attempts."""
+        """`hosts`: of each rank. `evaluations`: of earlier attempts."""
         ...
 
 
 class Nobody:
-    def after_step(
-        self, done: StepDone, network_s: float | None, longest_s: float | None
-    ) -> str | None:
+    def after_step(self, done: StepDone, waits_s: Sequence[float]) -> str | None:
         return None
 
     def after_evaluation(self, evaluated: Evaluated) -> str | None:
@@ -48,11 +47,9 @@ class Careful:
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
 
-    def after_step(
-        self, done: StepDone, network_s: float | None, longest_s: float | None
-    ) -> str | None:
+    def after_step(self, done: StepDone, waits_s: Sequence[float]) -> str | None:
         try:
-            return self._observer.after_step(done, network_s, longest_s)
+            return self._observer.after_step(done, waits_s)
         except Exception as error:
             return self._give_up(error)
 
@@ -68,6 +65,9 @@ class Careful:
 
 
 def nobody(
-    config: Config, ranks: int, gradient_bytes: int, evaluations: Sequence[Evaluated]
+    config: Config,
+    hosts: Sequence[str],
+    gradient_bytes: int,
+    evaluations: Sequence[Evaluated],
 ) -> Observer:
     return Nobody()

@@ -8,7 +8,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from dragoman.checkpoints.storage import Owner, find_equal, newest_whole
+from dragoman.checkpoints.checkpoint import Owner
+from dragoman.checkpoints.finding import find_equal, newest_whole
 from dragoman.console import say
 from dragoman.distributed.group import Group
 from dragoman.errors import RunError

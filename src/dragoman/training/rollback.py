@@ -4,7 +4,6 @@ import dataclasses
 
 import torch
 
-from dragoman.checkpoints.storage import all_checkpoints
 from dragoman.model.transformer import Transformer
 from dragoman.telemetry.events import Trouble
 from dragoman.training.numbers import (
@@ -21,12 +20,12 @@ from dragoman.training.tensors import load_weights
 def roll_back(training: Training, state: RunState, verdict: Verdict) -> RunState:
     """Forget what came after the trouble began. Collective: every rank must call."""
     group, saving, updater = training.group, training.saving, training.updater
+    group.pulse.enter("checkpoint")  # which may take longer than a step
     saving.finish()
-    chosen = group.led(
-        lambda: step_to_go_back_to(
-            verdict.trusted_step,
-            [checkpoint.step for checkpoint in all_checkpoints(training.run.checkpoints)],
-        )
+    # Of all hosts, and only what is whole: everything later is about to be removed.
+    whole_steps = group.gather(saving.whole_steps() if group.local_rank == 0 else [])
+    chosen = step_to_go_back_to(
+        verdict.trusted_step, {step for steps in whole_steps for step in steps}
     )
     saving.forget_after(chosen)
     group.gather(None)  # no host finds a checkpoint that another is about to remove

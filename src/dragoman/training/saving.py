@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from dragoman.checkpoints.background import BackgroundSaver, Place, Saved
+from dragoman.checkpoints.finding import all_checkpoints, whole_steps
 from dragoman.checkpoints.frequency import SaveClock
-from dragoman.checkpoints.names import BEST, LATEST
 from dragoman.checkpoints.places import (
     KEPT_IN_MEMORY,
     leave_mark,
@@ -17,7 +17,7 @@ from dragoman.checkpoints.places import (
     remove_root,
     sees_mark,
 )
-from dragoman.checkpoints.storage import all_checkpoints, prune
+from dragoman.checkpoints.storage import prune
 from dragoman.config import CheckpointSettings, Config
 from dragoman.distributed.group import Group
 from dragoman.rundir import RunDir
@@ -85,17 +85,18 @@ class Saving:
     ) -> None:
         self._saver.__exit__(kind, error, _)
 
-    def is_wanted(self, state: RunState) -> bool:
-        """Whether to save after the step that comes next; only rank 0's answer counts.
+    @property
+    def is_busy(self) -> bool:
+        """A save is in flight. Training does not wait for a slow disk, and saves as soon as it is
+        ready; only rank 0's answer counts."""
+        return self._saver.is_busy
 
-        Not while a save is in flight: training does not wait for a slow disk, and saves as soon as
-        it is ready.
-        """
-        if self._saver.is_busy:
-            return False
+    def is_due(self, state: RunState, step_s: float) -> bool:
+        """Whether to save after the step that comes next, which takes so long; only rank 0's answer
+        counts."""
         every_steps = self._settings.every_steps
         if every_steps is None:
-            return self._clock.is_due(state.elapsed_s)
+            return self._clock.is_due(state.elapsed_s + step_s, next_step_s=step_s)
         return (state.step + 1) // every_steps > self._last_step // every_steps
 
     def in_memory_is_due(self, state: RunState) -> bool:
@@ -110,7 +111,7 @@ class Saving:
             self._settings.keep_last,
             keep=[int(step) for step in state.scores] if self._settings.keep_best else [],
             trusted_step=state.numbers.trusted_step,
-            links=[LATEST, BEST] if state.best_step == state.step else [LATEST],
+            best_step=state.best_step,
         )
         self._begin(state, updater, model, place, must)
         self._clock.begun(state.elapsed_s)
@@ -131,7 +132,9 @@ class Saving:
         results = self._saver.results()
         self._clock.step(step_s, while_saving=self._saver.is_busy or bool(results))
         for saved in results:
-            if saved.error is None and saved.root == self.roots[0]:
+            if saved.root == self.roots[0] and saved.error:
+                self._clock.failed(saved.in_flight_s)
+            elif saved.root == self.roots[0]:
                 self._clock.saved(saved.stall_s, saved.in_flight_s)
         return results
 
@@ -140,11 +143,16 @@ class Saving:
         if self._keeps:
             forget_memory(self.roots)
 
+    def whole_steps(self) -> list[int]:
+        """Of this host's checkpoints that can be gone back to."""
+        return whole_steps(self.roots, self.owner)
+
     def forget_after(self, step: int) -> None:
         """Remove checkpoints of later steps, of which something is wrong."""
         for root in self.roots:
             if self._keeps:
-                prune(root, keep=[c.step for c in all_checkpoints(root) if c.step <= step])
+                earlier = [c.step for c in all_checkpoints(root) if c.step <= step]
+                prune(root, earlier, self.owner)
 
     def _begin(
         self, state: RunState, updater: Updater, model: Any, place: Place, must: bool

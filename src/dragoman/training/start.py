@@ -15,7 +15,7 @@ import torch
 
 from dragoman import __version__
 from dragoman.batches.plan import BatchPlan
-from dragoman.checkpoints.storage import Owner
+from dragoman.checkpoints.checkpoint import Owner
 from dragoman.config import Config
 from dragoman.distributed.group import Group
 from dragoman.errors import UserError
@@ -117,6 +117,7 @@ def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> I
         at_end.enter_context(sampled(config, run, group, events))
         tell_clocks(group, events)
         members = group.gather({"host": group.host, "device": str(group.device)})
+        hosts = [member["host"] for member in members]
         group.led(lambda: record_attempt(run, prepared, attempt, members))
         last_step = last_planned_step(config, plan)
         narrator = Narrator(last_step, config.telemetry.log_every_s, silent=not group.leads)
@@ -142,11 +143,11 @@ def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> I
                 Saving(config, run, group, tokenizer, prepared.passport, state)
             ),
             translations=Translations(run, config.data.target_language),
-            traffic=StepTraffic(config, group, parameters, [m["host"] for m in members]),
+            traffic=StepTraffic(config, group, parameters, hosts),
             observer=Careful(
                 watch(
                     config,
-                    group.ranks,
+                    hosts,
                     FP32_BYTES * parameters,
                     evaluations_so_far(run, group, state),
                 )

@@ -5,7 +5,9 @@ import torch
 
 from dragoman.checkpoints import background, storage
 from dragoman.checkpoints.background import BackgroundSaver, Place
-from dragoman.checkpoints.storage import Checkpoint, all_checkpoints, newest_whole, verify
+from dragoman.checkpoints.checkpoint import Checkpoint
+from dragoman.checkpoints.finding import all_checkpoints, newest_whole, verify
+from dragoman.checkpoints.names import linked_step
 from dragoman.errors import StorageError
 
 
@@ -39,7 +41,7 @@ def held(monkeypatch):
 def test_a_snapshot_is_written_linked_and_told_of(tmp_path):
     with BackgroundSaver(b"pieces", owner={"data": "d1"}) as saver:
         assert saver.results() == []
-        assert begin(saver, tmp_path, 5, value=2.5, links=["latest", "best"])
+        assert begin(saver, tmp_path, 5, value=2.5, best_step=5)
         assert saver.finish()
         (saved,) = saver.results()
         assert saver.results() == []
@@ -76,11 +78,17 @@ def test_training_waits_for_the_copy_and_only_for_that(tmp_path, held, monkeypat
         assert copying.wait(60)
         real(*arguments)
 
+    class Waited(threading.Event):
+        """Lets the copy be made as soon as someone waits for it."""
+
+        def wait(self, timeout=None):
+            copying.set()
+            return super().wait(timeout)
+
     monkeypatch.setattr(background, "_copy", slow_copy)
     with BackgroundSaver(b"") as saver:
+        saver._copied = Waited()
         begin(saver, tmp_path, 5)
-        timer = threading.Timer(0.05, copying.set)
-        timer.start()
         waited_s = saver.wait_until_copied()
         assert waited_s > 0
         assert saver.wait_until_copied() == 0
@@ -88,7 +96,6 @@ def test_training_waits_for_the_copy_and_only_for_that(tmp_path, held, monkeypat
         held.set()
         saver.finish()
         assert saver.results()[0].stall_s >= waited_s
-        timer.join()
 
 
 def test_one_save_at_a_time_unless_it_must_be(tmp_path, held):
@@ -124,6 +131,34 @@ def test_the_newest_that_can_be_trusted_stays(tmp_path):
             assert kept[0] <= max(5, step - 22)
             assert kept[-2:] == [step - 5, step][-len(kept) :]
             assert len(kept) <= 4
+
+
+def test_best_stands_for_what_was_scored_later_or_gone_back_to(tmp_path):
+    with BackgroundSaver(b"") as saver:
+        for step, best in ((5, None), (10, 5), (15, 15), (12, 10)):
+            begin(saver, tmp_path, step, keep=[best or 0], best_step=best, must=True)
+            saver.finish()
+            assert linked_step(tmp_path, "best") == best
+            assert linked_step(tmp_path, "latest") == step
+
+
+def test_the_best_so_far_stays_when_a_better_one_could_not_be_saved(tmp_path, monkeypatch):
+    def save_snapshot(root, snapshot):
+        if snapshot.step == 10:
+            raise StorageError(root, "saving a checkpoint", "No space left on device")
+        return storage.save_snapshot(root, snapshot)
+
+    monkeypatch.setattr(background, "save_snapshot", save_snapshot)
+    with BackgroundSaver(b"") as saver:
+        for step, best in ((5, 5), (10, 10), (15, 10), (20, 10)):
+            begin(saver, tmp_path, step, keep=[best], best_step=best, must=True)
+        saver.finish()
+        assert linked_step(tmp_path, "best") == 5
+        assert [c.step for c in all_checkpoints(tmp_path)] == [5, 15, 20]
+        begin(saver, tmp_path, 25, keep=[25], best_step=25)
+        saver.finish()
+    assert linked_step(tmp_path, "best") == 25
+    assert [c.step for c in all_checkpoints(tmp_path)] == [20, 25]
 
 
 def test_a_disk_that_fails_is_told_of_once_a_reason_and_tried_again(tmp_path, monkeypatch):
@@ -176,8 +211,8 @@ def test_a_snapshot_that_cannot_be_taken_is_told_of_and_holds_nobody_up(tmp_path
 def test_a_link_that_cannot_be_set_does_not_hide_that_the_checkpoint_is_there(
     tmp_path, monkeypatch
 ):
-    def point_to(root, name, checkpoint):
-        raise StorageError(root / name, "setting a link", "Input/output error")
+    def point_to(root, link, folder):
+        raise StorageError(root / link, "setting a link", "Input/output error")
 
     monkeypatch.setattr(background, "point_to", point_to)
     with BackgroundSaver(b"") as saver:

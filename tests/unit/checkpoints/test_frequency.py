@@ -98,3 +98,40 @@ def test_steps_that_are_faster_beside_a_save_are_no_gain():
     clock.step(1.0, while_saving=True)
     clock.saved(stall_s=1.0, in_flight_s=5.0)
     assert clock.interval_s == save_interval_s(SaveCost(1.0, 0.0, 5.0), 24, 1000)
+
+
+@pytest.mark.parametrize("step_s", [1.0, 100.0, 250.0, 299.0])
+def test_the_bound_holds_when_steps_are_slow(step_s):
+    clock = SaveClock(hours_between_failures=24, lost_minutes=10, now_s=0.0)
+    cost = SaveCost(stall_s=2.0, slowdown=0.0, in_flight_s=2.0)
+    assert save_interval_s(cost, 24, lost_minutes=1000) > 550, "the bound decides, not the cost"
+    clock.saved(cost.stall_s, cost.in_flight_s)
+    saved_at_s = most_lost_s = 0.0
+    for step in range(1, 2000):
+        now_s = step * step_s
+        most_lost_s = max(most_lost_s, now_s - saved_at_s + cost.in_flight_s)
+        if clock.is_due(now_s, next_step_s=step_s):
+            clock.begun(now_s)
+            saved_at_s = now_s
+    assert most_lost_s <= 600
+    assert most_lost_s > 600 - 2 * step_s - 10, "and not more often than it needs"
+
+
+def test_steps_longer_than_the_bound_are_saved_one_by_one():
+    clock = SaveClock(hours_between_failures=24, lost_minutes=1, now_s=0.0)
+    clock.saved(stall_s=0.1, in_flight_s=1.0)
+    assert clock.is_due(100.0, next_step_s=100.0)
+    clock.begun(100.0)
+    assert clock.is_due(200.0, next_step_s=100.0)
+
+
+def test_a_save_that_failed_is_tried_again_soon_and_not_while_the_disk_is_to_rest():
+    clock = SaveClock(hours_between_failures=1000, lost_minutes=100, now_s=0.0)
+    clock.saved(stall_s=1.0, in_flight_s=5.0)
+    assert clock.interval_s > 10 * FIRST_S
+    clock.failed(in_flight_s=5.0)
+    assert clock.interval_s == FIRST_S
+    clock.failed(in_flight_s=60.0)
+    assert clock.interval_s == 600
+    clock.saved(stall_s=1.0, in_flight_s=5.0)
+    assert clock.interval_s > 10 * FIRST_S

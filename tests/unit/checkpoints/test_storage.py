@@ -7,19 +7,17 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from dragoman.checkpoints import storage
-from dragoman.checkpoints.storage import (
-    Checkpoint,
+from dragoman.checkpoints import finding, storage
+from dragoman.checkpoints.checkpoint import Checkpoint, average
+from dragoman.checkpoints.finding import (
     all_checkpoints,
-    average,
     find_checkpoint,
     find_equal,
     newest_whole,
-    point_to,
-    prune,
-    save_checkpoint,
     verify,
 )
+from dragoman.checkpoints.names import FORMAT, point_to
+from dragoman.checkpoints.storage import prune, save_checkpoint
 from dragoman.errors import CorruptFileError, RunError, StorageError, UserError
 
 
@@ -118,7 +116,7 @@ def test_an_unfinished_save_is_never_seen_and_is_swept_up(tmp_path):
     save(tmp_path, 5)
     shutil.copytree(tmp_path / "step-00000005", tmp_path / ".unfinished-step-00000010-1")
     assert [c.step for c in all_checkpoints(tmp_path)] == [5]
-    prune(tmp_path, keep=[5])
+    prune(tmp_path, [5], owner={})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000005"]
 
 
@@ -181,8 +179,8 @@ def test_a_file_that_cannot_be_read_counts_as_torn(tmp_path, monkeypatch, capsys
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return real(path)
 
-    real = storage.sha256_of
-    monkeypatch.setattr(storage, "sha256_of", sha256_of)
+    real = finding.sha256_of
+    monkeypatch.setattr(finding, "sha256_of", sha256_of)
     assert newest_whole(tmp_path).step == 5
     assert "Input/output error" in capsys.readouterr().err
 
@@ -205,7 +203,7 @@ def test_a_folder_that_was_renamed_and_not_yet_replaced_is_still_its_steps_check
     manifest = whole.manifest_sha256()
     hidden = tmp_path / ".replaced-step-00000010"
     whole.folder.rename(hidden)
-    point_to(tmp_path, "latest", whole)
+    point_to(tmp_path, "latest", whole.folder.name)
     for found in (
         newest_whole(tmp_path),
         find_checkpoint(tmp_path, "latest"),
@@ -215,7 +213,7 @@ def test_a_folder_that_was_renamed_and_not_yet_replaced_is_still_its_steps_check
     ):
         assert found.folder == hidden
         assert found.step == 10
-    prune(tmp_path, keep=[10])
+    prune(tmp_path, [10], owner={})
     assert newest_whole(tmp_path).folder == tmp_path / "step-00000010"
     assert torch.equal(newest_whole(tmp_path).model()["weight"], torch.full((3, 2), 7.0))
 
@@ -231,7 +229,7 @@ def test_a_replacement_that_is_torn_gives_way_to_what_it_replaced(tmp_path, caps
 def test_a_save_of_the_same_step_takes_the_place_of_the_one_before(tmp_path):
     save(tmp_path, 10, value=1.0)
     save(tmp_path, 10, value=2.0)
-    prune(tmp_path, keep=[10])
+    prune(tmp_path, [10], owner={})
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000010"]
     assert torch.equal(newest_whole(tmp_path).model()["weight"], torch.full((3, 2), 2.0))
 
@@ -260,7 +258,7 @@ def test_what_the_library_has_written_is_read_as_before(tmp_path):
     files = {
         name: {
             "bytes": (folder / name).stat().st_size,
-            "sha256": storage.sha256_of(folder / name),
+            "sha256": finding.sha256_of(folder / name),
         }
         for name in names
     }
@@ -280,9 +278,9 @@ def test_the_same_state_has_the_same_bytes_wherever_it_is_saved(tmp_path):
 def test_links_name_a_checkpoint_and_are_verified_when_followed(tmp_path):
     for step in (5, 10, 15):
         save(tmp_path, step)
-    point_to(tmp_path, "best", Checkpoint(tmp_path / "step-00000005"))
-    point_to(tmp_path, "best", Checkpoint(tmp_path / "step-00000010"))
-    point_to(tmp_path, "latest", Checkpoint(tmp_path / "step-00000015"))
+    point_to(tmp_path, "best", "step-00000005")
+    point_to(tmp_path, "best", "step-00000010")
+    point_to(tmp_path, "latest", "step-00000015")
     assert find_checkpoint(tmp_path, "best").step == 10
     assert find_checkpoint(tmp_path, "latest").step == 15
     assert find_checkpoint(tmp_path, "5").step == 5
@@ -304,8 +302,25 @@ def test_a_checkpoint_that_is_not_there_is_explained(tmp_path):
 def test_pruning_keeps_what_it_is_told_to(tmp_path):
     for step in (5, 10, 15, 20):
         save(tmp_path, step)
-    assert prune(tmp_path, keep=[10, 20]) == [5, 15]
+    assert prune(tmp_path, [10, 20], owner={}) == [5, 15]
     assert [c.step for c in all_checkpoints(tmp_path)] == [10, 20]
+
+
+def test_what_belongs_to_another_run_is_not_ours_to_remove(tmp_path):
+    for step, settings in ((5, "a1"), (10, "b2"), (15, "a1")):
+        save(tmp_path, step, owner={"settings": settings})
+    assert prune(tmp_path, [15], owner={"settings": "a1"}) == [5]
+    assert [c.step for c in all_checkpoints(tmp_path)] == [10, 15]
+
+
+def test_a_checkpoint_of_a_newer_version_is_skipped_with_what_to_do(tmp_path, monkeypatch, capsys):
+    save(tmp_path, 5)
+    with monkeypatch.context() as newer:
+        newer.setattr(storage, "FORMAT", FORMAT + 1)
+        save(tmp_path, 10)
+    assert newest_whole(tmp_path).step == 5
+    said = capsys.readouterr().err
+    assert f"has format {FORMAT + 1}, and this Dragoman reads up to {FORMAT}; update it" in said
 
 
 def test_the_average_is_the_mean_of_the_weights(tmp_path):

@@ -7,6 +7,8 @@ from dragoman.diagnosis.live import MOST_STEPS, LiveDiagnosis
 from dragoman.telemetry.events import StepDone
 
 BASE_BYTES = 4 * 60_880_896.0
+TWO = ["node-a", "node-b"]
+FOUR = [*TWO, "node-c", "node-d"]
 
 
 def done(
@@ -33,7 +35,7 @@ def lines(live: LiveDiagnosis, network_s, **more) -> list[tuple[int, str]]:
     """What is said after which step; `network_s` of each step, from the first on."""
     found = []
     for step, seconds in enumerate(network_s, start=1):
-        said = live.after(done(step, seconds, **more), network_s=seconds)
+        said = live.after(done(step, seconds, **more), [seconds, seconds])
         if said:
             found.append((step, said))
     return found
@@ -49,11 +51,11 @@ def noisy(*levels: tuple[int, float]) -> list[float]:
 
 
 def test_a_run_that_computes_says_nothing():
-    assert lines(LiveDiagnosis(2, BASE_BYTES), noisy((500, 0.02))) == []
+    assert lines(LiveDiagnosis(TWO, BASE_BYTES), noisy((500, 0.02))) == []
 
 
 def test_a_link_that_slows_down_is_told_once_with_the_step_and_what_would_help():
-    said = lines(LiveDiagnosis(2, BASE_BYTES), noisy((399, 0.02), (400, 2.2)))
+    said = lines(LiveDiagnosis(TWO, BASE_BYTES), noisy((399, 0.02), (400, 2.2)))
 
     assert len(said) == 1
     at, line = said[0]
@@ -66,7 +68,7 @@ def test_a_link_that_slows_down_is_told_once_with_the_step_and_what_would_help()
 
 
 def test_a_slow_link_from_the_beginning_is_told_since_the_first_step_that_counts():
-    said = lines(LiveDiagnosis(4, BASE_BYTES), noisy((60, 30.0)))
+    said = lines(LiveDiagnosis(TWO, BASE_BYTES), noisy((60, 30.0)))
 
     assert len(said) == 1
     assert said[0][1].startswith("network-bound since step 2: 97 % of the step")
@@ -74,11 +76,11 @@ def test_a_slow_link_from_the_beginning_is_told_since_the_first_step_that_counts
 
 
 def test_a_hiccup_says_nothing():
-    assert lines(LiveDiagnosis(2, BASE_BYTES), noisy((200, 0.02), (8, 3.0), (200, 0.02))) == []
+    assert lines(LiveDiagnosis(TWO, BASE_BYTES), noisy((200, 0.02), (8, 3.0), (200, 0.02))) == []
 
 
 def test_what_is_mended_is_told_too():
-    said = lines(LiveDiagnosis(2, BASE_BYTES), noisy((100, 2.0), (200, 0.02)))
+    said = lines(LiveDiagnosis(TWO, BASE_BYTES), noisy((100, 2.0), (200, 0.02)))
 
     assert [line.split(":")[0] for _, line in said] == [
         "network-bound since step 2",
@@ -88,29 +90,55 @@ def test_what_is_mended_is_told_too():
 
 def test_a_share_at_the_limit_does_not_flicker():
     # Between a fifth of the step, where the verdict begins, and a sixth, where it ends.
-    said = lines(LiveDiagnosis(2, BASE_BYTES), noisy((100, 0.30), *[(30, 0.17), (30, 0.26)] * 10))
+    said = lines(LiveDiagnosis(TWO, BASE_BYTES), noisy((100, 0.30), *[(30, 0.17), (30, 0.26)] * 10))
 
     assert len(said) == 1
 
 
-def test_what_rank_0_waits_beyond_the_network_is_for_a_straggler():
-    live = LiveDiagnosis(2, BASE_BYTES)
-    said = [live.after(done(step, 0.02, waited_s=0.5), network_s=0.02) for step in range(1, 101)]
+def straggling(hosts: list[str], waits_of) -> list[str]:
+    """What is said over 100 steps; `waits_of` the number of a step: each rank's."""
+    live = LiveDiagnosis(hosts, BASE_BYTES)
+    waits = [(step, waits_of(step)) for step in range(1, 101)]
+    said = [live.after(done(step, waited_s=waits_s[0]), waits_s) for step, waits_s in waits]
+    return [line for line in said if line]
 
-    assert [line for line in said if line] == [
-        "straggler since step 2: 34 % of the step waits for the slowest rank"
+
+def test_the_host_that_all_wait_for_is_named():
+    assert straggling(FOUR, lambda _: [0.5, 0.51, 0.02, 0.49]) == [
+        "straggler since step 2: 35 % of the step waits for node-c"
     ]
 
 
-def test_a_straggler_that_is_rank_0_itself_is_seen_when_the_longest_wait_is_known():
-    live = LiveDiagnosis(2, BASE_BYTES)
-    said = [live.after(done(step), network_s=0.02, longest_s=0.5) for step in range(1, 101)]
+def test_a_straggler_may_be_the_host_of_rank_0_which_itself_hardly_waits():
+    (line,) = straggling(TWO, lambda _: [0.02, 0.5])
 
-    assert next(line for line in said if line).startswith("straggler since step 2")
+    assert line.startswith("straggler since step 2: ")
+    assert line.endswith("waits for node-a")
+
+
+def test_of_several_ranks_on_a_host_the_late_one_is_named():
+    (line,) = straggling(["node-a", "node-a", "node-b", "node-b"], lambda _: [0.5, 0.5, 0.5, 0.02])
+
+    assert line.endswith("waits for rank 3 on node-b")
+
+
+def test_ranks_of_one_host_go_by_their_numbers():
+    (line,) = straggling(["node-a", "node-a"], lambda _: [0.5, 0.02])
+
+    assert line.endswith("waits for rank 1")
+
+
+def test_stragglers_in_turn_are_not_blamed_on_one():
+    def waits(step):
+        return [0.02 if step // 3 % 4 == rank else 0.5 for rank in range(4)]
+
+    (line,) = straggling(FOUR, waits)
+
+    assert line.endswith("waits for now one rank and now another")
 
 
 def test_waiting_for_data_is_told():
-    live = LiveDiagnosis(1, BASE_BYTES)
+    live = LiveDiagnosis(TWO[:1], BASE_BYTES)
     said = [live.after(done(step, 0.0, data_s=0.6)) for step in range(1, 101)]
 
     assert [line for line in said if line] == [
@@ -118,28 +146,28 @@ def test_waiting_for_data_is_told():
     ]
 
 
-def test_without_the_least_of_all_ranks_nothing_is_said_of_the_network():
-    live = LiveDiagnosis(2, BASE_BYTES)
+def test_without_the_waits_of_all_ranks_nothing_is_said_of_the_network():
+    live = LiveDiagnosis(TWO, BASE_BYTES)
 
     assert not any(live.after(done(step, 5.0)) for step in range(1, 101))
 
 
 def test_many_small_messages_that_take_long_are_latency():
-    live = LiveDiagnosis(4, 4e6)
-    said = [live.after(done(s, 0.3, compute_s=0.3, rest_s=0.14), 0.3) for s in range(1, 201)]
+    live = LiveDiagnosis(FOUR, 4e6)
+    said = [live.after(done(s, 0.3, compute_s=0.3, rest_s=0.14), [0.3] * 4) for s in range(1, 201)]
 
     assert next(line for line in said if line).startswith("latency-bound since step 2: 40 %")
 
 
 @pytest.mark.parametrize("step_s", [1e-4, 100.0])
 def test_fast_steps_and_slow_ones_are_judged_by_enough_of_both(step_s):
-    live = LiveDiagnosis(2, BASE_BYTES)
+    live = LiveDiagnosis(TWO, BASE_BYTES)
     at = None
     spent_s = 0.0
     for step in range(1, 1_000_000):
         event = done(step, step_s, compute_s=step_s, data_s=0.0, rest_s=0.0)
         spent_s += event.step_s
-        if live.after(event, network_s=step_s):
+        if live.after(event, [step_s, step_s]):
             at = step
             break
     assert at is not None
@@ -148,19 +176,20 @@ def test_fast_steps_and_slow_ones_are_judged_by_enough_of_both(step_s):
 
 
 def test_memory_is_bounded():
-    live = LiveDiagnosis(2, BASE_BYTES)
+    live = LiveDiagnosis(TWO, BASE_BYTES)
     for step in range(1, 5 * MOST_STEPS):
-        live.after(done(step, 1e-5, compute_s=1e-4), network_s=1e-5)
+        live.after(done(step, 1e-5, compute_s=1e-4), [1e-5, 1e-5])
 
     assert len(live._taken) <= MOST_STEPS
     assert len(live._window) <= MOST_STEPS + 1
 
 
 def test_a_step_that_hung_changes_nothing():
-    live = LiveDiagnosis(2, BASE_BYTES)
+    live = LiveDiagnosis(TWO, BASE_BYTES)
     said = [
-        live.after(done(step, 4000.0 if step == 100 else 0.02), 4000.0 if step == 100 else 0.02)
+        live.after(done(step, waited_s), [waited_s, waited_s])
         for step in range(1, 200)
+        for waited_s in [4000.0 if step == 100 else 0.02]
     ]
 
     assert not any(said)

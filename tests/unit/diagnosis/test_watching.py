@@ -32,7 +32,7 @@ FALLING = [1.5 + 40 * (1000 * n) ** -0.5 for n in range(1, 13)]
 def test_overfitting_is_told_once_when_it_has_begun(config):
     turning = [(loss, loss - 0.1) for loss in FALLING]
     turning += [(FALLING[-1] + 0.03 * n, FALLING[-1] - 0.1 - 0.02 * n) for n in range(1, 9)]
-    told = lines(watch(config, 1, 0, []), turning)
+    told = lines(watch(config, ["a"], 0, []), turning)
     assert len(told) == 1
     ((step, line),) = told.items()
     assert line.startswith("overfitting since step 12,000: the validation loss is up by 0.")
@@ -40,27 +40,27 @@ def test_overfitting_is_told_once_when_it_has_begun(config):
 
 
 def test_a_run_that_learns_is_left_in_peace(config):
-    assert lines(watch(config, 1, 0, []), [(loss, loss - 0.1) for loss in FALLING]) == {}
+    assert lines(watch(config, ["a"], 0, []), [(loss, loss - 0.1) for loss in FALLING]) == {}
 
 
 def test_a_run_that_learns_no_more_is_told_of(config):
     flat = [(1.8 + 3 * math.exp(-n / 2), 1.7 + 3 * math.exp(-n / 2)) for n in range(40)]
-    told = lines(watch(config, 1, 0, []), flat)
+    told = lines(watch(config, ["a"], 0, []), flat)
     assert [line[:13] for line in told.values()] == ["fully trained"]
 
 
 def test_what_was_told_before_a_resume_is_not_told_again(config):
     flat = [evaluation(1000 * n, 1.8 + 3 * math.exp(-n / 2), 1.7) for n in range(1, 40)]
-    observer = watch(config, 1, 0, flat)
+    observer = watch(config, ["a"], 0, flat)
     assert observer.after_evaluation(evaluation(40_000, 1.8, 1.7)) is None
 
 
 def test_a_slow_network_is_told_of_with_what_would_help(config):
-    observer = watch(config, 2, 8_000_000, [])
+    observer = watch(config, ["a", "b"], 8_000_000, [])
     parts = {"data": 0.0, "forward": 0.3, "backward": 0.3, "communication": 1.4, "rest": 0.0}
     said = [
         observer.after_step(
-            StepDone(n, 0.1, 3.0, 1000, 1e-3, 1.0, True, 2.0, parts, {"sent": 8e6}), 1.4, 1.4
+            StepDone(n, 0.1, 3.0, 1000, 1e-3, 1.0, True, 2.0, parts, {"sent": 8e6}), [1.4, 1.4]
         )
         for n in range(1, 60)
     ]

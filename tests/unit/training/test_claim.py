@@ -1,3 +1,5 @@
+import fcntl
+
 import pytest
 
 from dragoman.config import load_config, parse_config
@@ -69,6 +71,36 @@ def test_two_processes_cannot_train_one_run(digits_config, tmp_path):
         pass
     with locked(run):
         pass
+
+
+def test_a_run_that_is_being_trained_is_left_as_it_is(digits, digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    claim_run(run, digits_config)
+    with locked(run), pytest.raises(UserError, match="another process"):
+        claim_run(run, changed(digits, "training.steps=99"))
+    assert load_config(run.config) == digits_config
+
+
+def test_hosts_that_share_a_folder_claim_it_together(digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    claim_run(run, digits_config)
+    with locked(run, fcntl.LOCK_SH):
+        claim_run(run, digits_config)
+
+
+def test_a_claim_that_was_cut_off_is_made_again(digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    run.root.mkdir()
+    for left in (".lock", ".config.toml-x1y2z3"):
+        (run.root / left).touch()
+    claim_run(run, digits_config)
+    assert load_config(run.config) == digits_config
+
+
+def test_what_decides_on_the_best_is_part_of_the_run(digits):
+    """A loss below nothing is never better than a BLEU above it: patience would end the run."""
+    before, after = changed(digits), changed(digits, "evaluation.best_by=loss")
+    assert [change[0] for change in bound_changes(before, after)] == ["evaluation.best_by"]
 
 
 def test_a_run_of_another_recipe_can_be_set_aside(digits, digits_config, tmp_path):

@@ -1,5 +1,6 @@
 """The loop in this process: when it ends, what it keeps, what it tells."""
 
+import json
 import math
 import shutil
 import threading
@@ -10,7 +11,8 @@ import torch
 from injection import fail_at, memory_for
 
 from dragoman.checkpoints import background
-from dragoman.checkpoints.storage import Checkpoint, all_checkpoints
+from dragoman.checkpoints.checkpoint import Checkpoint
+from dragoman.checkpoints.finding import all_checkpoints
 from dragoman.config import parse_config
 from dragoman.distributed.group import Group
 from dragoman.errors import RunError, UserError
@@ -116,33 +118,55 @@ def test_evaluations_know_how_sure_their_figures_are(run_with, capsys):
     ]
 
 
-def test_a_run_stopped_when_an_evaluation_is_due_makes_up_for_it(run_with, monkeypatch):
-    class AfterTenSteps:
-        reason = "asked to stop by a test"
+class AskedAfter:
+    """An interruption that comes in a step; the loop asks once a step."""
 
-        def request(self, reason):
-            raise AssertionError("no cloud is named")
+    reason = "asked to stop by a test"
 
-        """Asked once a step by the loop."""
+    def __init__(self, steps):
+        self.steps_left = steps
 
-        steps = 0
+    def request(self, reason):
+        raise AssertionError("no cloud is named")
 
-        @property
-        def asked(self):
-            self.steps += 1
-            return self.steps == 10
+    @property
+    def asked(self):
+        self.steps_left -= 1
+        return self.steps_left == 0
 
-    settings = ["training.steps=20", "evaluation.every_steps=5"]
+
+@pytest.mark.parametrize("stopped_at", [10, 20], ids=["in between", "in the last step"])
+def test_a_run_stopped_when_an_evaluation_is_due_makes_up_for_it(run_with, monkeypatch, stopped_at):
+    settings = ["training.steps=20", "evaluation.every_steps=5", "evaluation.best_by=loss"]
     with monkeypatch.context() as patch:
-        patch.setattr("dragoman.training.loop.interruptions", lambda: nullcontext(AfterTenSteps()))
+        asked = AskedAfter(stopped_at)
+        patch.setattr("dragoman.training.loop.interruptions", lambda: nullcontext(asked))
         ending, run = run_with(*settings)
-    assert ending == ("preempted", "asked to stop by a test", 10)
-    run_with(*settings)
+    assert ending == ("preempted", "asked to stop by a test", stopped_at)
+    ending, run = run_with(*settings)
+    assert ending == ("finished", "training.steps = 20 are done", 20)
     _, whole = run_with(*settings, name="whole")
     assert [e.step for e in events(run, Evaluated)] == [5, 10, 15, 20]
     assert [(e.bleu, e.validation_loss, e.is_best) for e in events(run, Evaluated)] == [
         (e.bleu, e.validation_loss, e.is_best) for e in events(whole, Evaluated)
     ]
+    for link in ("best", "latest"):
+        states = [read_json(each.checkpoints / link / "state.json")["run"] for each in (run, whole)]
+        assert len({json.dumps(state | {"elapsed_s": 0}) for state in states}) == 1
+
+
+def test_what_was_made_up_for_is_saved_before_the_next_step(run_with, monkeypatch):
+    settings = ["training.steps=20", "evaluation.every_steps=5", "evaluation.best_by=loss"]
+    for stopped_at in (10, 1):  # the second time right after it has looked
+        with monkeypatch.context() as patch:
+            asked = AskedAfter(stopped_at)
+            patch.setattr(
+                "dragoman.training.loop.interruptions", lambda asked=asked: nullcontext(asked)
+            )
+            _, run = run_with(*settings)
+    assert (run.checkpoints / "best").readlink().name == "step-00000010"
+    state = read_json(run.checkpoints / "step-00000010" / "state.json")["run"]
+    assert (state["evaluated_step"], state["best_step"]) == (10, 10)
 
 
 def test_the_newest_and_the_best_checkpoints_are_kept(run_with):
@@ -178,6 +202,32 @@ def test_a_slow_disk_holds_nobody_up_and_gets_the_next_save_when_it_is_ready(run
     saved = [event.step for event in events(run, CheckpointSaved)]
     assert saved[0] == 2, "it was in flight while the steps up to 7 were done"
     assert saved[1] > 7
+
+
+def test_snapshots_in_memory_leave_time_for_those_on_disk(run_with, monkeypatch, tmp_path):
+    """Each is in flight while the next step asks whether to save, and done when that step ends."""
+    step_ends = threading.Event()
+    real_save, real_tell = background.save_snapshot, loop.tell_of_saves
+
+    def save_snapshot(root, snapshot):
+        if root.is_relative_to(tmp_path / "ram"):
+            assert step_ends.wait(60)
+        return real_save(root, snapshot)
+
+    def tell_of_saves(training, *arguments, **more):
+        step_ends.set()
+        training.saving.finish()
+        step_ends.clear()
+        real_tell(training, *arguments, **more)
+
+    monkeypatch.setattr(background, "save_snapshot", save_snapshot)
+    monkeypatch.setattr(loop, "tell_of_saves", tell_of_saves)
+    _, run = run_with(
+        *("training.steps=12", "evaluation.every_steps=100", "checkpoints.every_steps=3"),
+        *("checkpoints.memory_every_steps=1", f"checkpoints.memory_folder={tmp_path / 'ram'}"),
+    )
+    on_disk = {c.step for c in all_checkpoints(run.checkpoints)}
+    assert on_disk == {4, 7, 10, 12}, "one step after those that are multiples of 3"
 
 
 def test_snapshots_in_memory_of_a_run_that_was_removed_are_not_resumed(run_with, tmp_path):

@@ -17,5 +17,5 @@ def test_an_observer_that_fails_says_so_once_and_stops_nothing():
     assert "cannot be judged any more (ZeroDivisionError('nothing'))" in careful.after_evaluation(
         None
     )
-    assert careful.after_step(None, None, None) is None
+    assert careful.after_step(None, []) is None
     assert clumsy.looks == 1

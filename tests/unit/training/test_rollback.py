@@ -1,16 +1,20 @@
 """Numbers that go wrong in a real run: skipped a few times, then back to a checkpoint."""
 
 import math
+import os
+import re
 
 import pytest
-from processes import steps
+from processes import steps, wait_until
 
+from dragoman.checkpoints.names import linked_step
 from dragoman.config import parse_config
 from dragoman.errors import RunError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import Trouble
 from dragoman.telemetry.reader import read_events
+from dragoman.training import numbers
 from dragoman.training.loop import train
 from dragoman.training.step import Updater
 
@@ -71,3 +75,44 @@ def test_after_too_many_rollbacks_the_run_stops_and_says_why(poisoned):
     with pytest.raises(RunError, match="not finite"):
         go()
     assert sum("back to step" in what for what in troubles(run)) == 1
+
+
+def test_a_torn_checkpoint_is_not_gone_back_to(poisoned, monkeypatch):
+    """What is later is removed then, and nothing would be left."""
+    monkeypatch.setattr(numbers, "WINDOW", 6)
+    checkpoints = []
+
+    def is_bad(step, tries):
+        if step == 14 and tries == 1:  # 13 was calm, so 7 is trusted
+            os.truncate(checkpoints[0] / "step-00000005" / "model.safetensors", 100)
+        return 14 <= step <= 15 and tries == 1
+
+    run, go = poisoned(is_bad, "training.max_skipped=1", "checkpoints.keep_last=9")
+    checkpoints.append(run.checkpoints)
+    assert go().state == "finished"
+    (back,) = [what for what in troubles(run) if "back to step" in what]
+    assert "back to step 10 with" in back
+
+
+def test_best_stands_for_the_best_that_is_left_after_going_back(poisoned, monkeypatch):
+    monkeypatch.setattr(numbers, "WINDOW", 6)
+
+    def best_is(step):
+        return linked_step(run.checkpoints, "best") == step
+
+    def is_bad(step, tries):
+        if (step, tries) in expected:
+            wait_until(lambda: best_is(expected[step, tries]), seconds=30)  # saved beside training
+        return 13 <= step <= 14 and tries == 1
+
+    # 12 was calm, so 6 is trusted: of what is left, 4 was the best.
+    expected = {(14, 1): 12, (7, 2): 4}
+    run, go = poisoned(
+        is_bad,
+        *("training.max_skipped=1", "training.steps=15", "schedule.peak=1e-4"),
+        *("evaluation.every_steps=4", "evaluation.best_by=loss", "checkpoints.every_steps=6"),
+        "checkpoints.keep_last=9",
+    )
+    go()
+    # To 4, where the save after it was still going on at step 6.
+    assert re.search("back to step [46] with", troubles(run)[-1])

@@ -1,0 +1,81 @@
+"""A checkpoint folder: its files, read back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+from safetensors.torch import load_file
+from torch import Tensor
+
+from dragoman.checkpoints.names import (
+    MANIFEST,
+    MODEL,
+    OPTIMIZER,
+    REPLACED,
+    STATE,
+    TOKENIZER,
+    folder_of,
+    step_of,
+)
+from dragoman.errors import CorruptFileError, UserError
+from dragoman.rundir import read_json, sha256_of
+
+Owner = Mapping[str, str]
+"""Whose a checkpoint is: what -> its name or hash, as settings, data. Kept in the manifest."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    folder: Path
+
+    @property
+    def step(self) -> int:
+        step = step_of(self.folder.name.removeprefix(REPLACED))
+        if step is None:
+            raise UserError(
+                f"{self.folder}: is not a checkpoint; its name should be like {folder_of(1000)}"
+            )
+        return step
+
+    def model(self) -> dict[str, Tensor]:
+        return _load_tensors(self.folder / MODEL)
+
+    def optimizer(self) -> dict[str, Tensor]:
+        return _load_tensors(self.folder / OPTIMIZER)
+
+    def state(self) -> dict[str, Any]:
+        return read_json(self.folder / STATE)
+
+    def tokenizer_model(self) -> bytes:
+        return (self.folder / TOKENIZER).read_bytes()
+
+    def sizes(self) -> dict[str, int]:
+        return {path.name: path.stat().st_size for path in sorted(self.folder.iterdir())}
+
+    def manifest_sha256(self) -> str:
+        """Equal manifests mean equal checkpoints; empty: there is none."""
+        path = self.folder / MANIFEST
+        return sha256_of(path) if path.is_file() else ""
+
+
+def average(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:
+    """The mean of several checkpoints' weights, added up in fp64."""
+    if not checkpoints:
+        raise UserError("there is no checkpoint to average; train the run first")
+    total = {name: tensor.double() for name, tensor in checkpoints[0].model().items()}
+    for checkpoint in checkpoints[1:]:
+        weights = checkpoint.model()
+        if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in total.items()}:
+            raise UserError(f"{checkpoint.folder}: its model has another shape than the others'")
+        for name, tensor in weights.items():
+            total[name] += tensor.double()
+    return {name: (tensor / len(checkpoints)).float() for name, tensor in total.items()}
+
+
+def _load_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise CorruptFileError(f"{path}: cannot be read ({error})") from error

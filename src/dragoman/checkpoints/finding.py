@@ -1,0 +1,190 @@
+"""Which checkpoints there are, which of them are whole, and whose they are."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.checkpoints import names
+from dragoman.checkpoints.checkpoint import Checkpoint, Owner
+from dragoman.checkpoints.names import (
+    FORMAT,
+    MANIFEST,
+    MODEL,
+    OPTIMIZER,
+    REPLACED,
+    STATE,
+    TOKENIZER,
+    folder_of,
+    step_of,
+)
+from dragoman.console import warn
+from dragoman.errors import CorruptFileError, RunError, UserError
+from dragoman.rundir import read_json, sha256_of
+
+
+def verify(checkpoint: Checkpoint, owner: Owner | None = None) -> None:
+    """Raise CorruptFileError unless every file is there with its size and hash.
+
+    With an `owner`: and unless it is that one's, as far as its manifest says whose it is.
+    """
+    folder = checkpoint.folder
+    manifest = read_json(folder / MANIFEST)
+    if manifest.get("step", checkpoint.step) != checkpoint.step:
+        raise CorruptFileError(f"{folder}: is called another step than its manifest says")
+    _check_owner(folder, manifest.get("owner", {}), owner or {})
+    files = manifest.get("files")
+    if not isinstance(files, dict):
+        raise CorruptFileError(f"{folder / MANIFEST}: lists no files")
+    if missing := {MODEL, OPTIMIZER, STATE, TOKENIZER} - files.keys():
+        raise CorruptFileError(f"{folder / MANIFEST}: does not list {', '.join(sorted(missing))}")
+    for name, fingerprint in files.items():
+        _check_file(folder / name, fingerprint)
+    state = checkpoint.state()
+    if state.get("step") != checkpoint.step:
+        raise CorruptFileError(f"{folder}: holds the state of another step than its name says")
+    if state.get("format", FORMAT) > FORMAT:
+        raise CorruptFileError(
+            f"{folder}: has format {state['format']}, and this Dragoman reads up to {FORMAT}; "
+            "update it"
+        )
+
+
+def is_foreign(checkpoint: Checkpoint, owner: Owner) -> bool:
+    """Whether its manifest says that it belongs to another run."""
+    try:
+        theirs = read_json(checkpoint.folder / MANIFEST).get("owner")
+    except CorruptFileError:
+        return False
+    return isinstance(theirs, dict) and bool(_differing(theirs, owner))
+
+
+def all_checkpoints(root: Path) -> list[Checkpoint]:
+    """Every folder that is named like a checkpoint, oldest first, whole or not."""
+    found = {checkpoint.step: checkpoint for checkpoint in _candidates(root)}
+    return [found[step] for step in sorted(found)]
+
+
+def newest_whole(roots: Path | Sequence[Path], owner: Owner | None = None) -> Checkpoint | None:
+    """The newest checkpoint that verifies, in any of `roots`; None when there is none at all.
+
+    Of two that are equally new, the one in the root that is named first.
+    """
+    roots = [roots] if isinstance(roots, Path) else roots
+    candidates, unreadable = _newest_first(roots)
+    if newest := next(_whole(candidates, owner), None):
+        return newest
+    where = ", ".join(str(root) for root in roots)
+    if candidates:
+        raise RunError(
+            f"{where}: none of its {len(candidates)} checkpoints is whole; move the folder away "
+            "to start the run again from step 0"
+        )
+    if unreadable:
+        raise RunError(f"{where}: cannot be read; mend the disk, or name another --run")
+    return None
+
+
+def whole_steps(roots: Sequence[Path], owner: Owner | None = None) -> list[int]:
+    """Of the checkpoints that verify, in any of `roots`, newest first."""
+    candidates, _ = _newest_first(roots)
+    return [checkpoint.step for checkpoint in _whole(candidates, owner)]
+
+
+def find_equal(roots: Sequence[Path], step: int, manifest_sha256: str) -> Checkpoint | None:
+    """The checkpoint of a step that has this manifest, which someone else has verified."""
+    for root in roots:
+        for folder in (folder_of(step), REPLACED + folder_of(step)):
+            checkpoint = Checkpoint(root / folder)
+            if manifest_sha256 and checkpoint.manifest_sha256() == manifest_sha256:
+                return checkpoint
+    return None
+
+
+def find_checkpoint(root: Path, which: str) -> Checkpoint:
+    """`which` is best, latest or a step; what it names must verify."""
+    if which in (names.BEST, names.LATEST):
+        link = root / which
+        if link.exists():
+            checkpoint = Checkpoint(link.resolve())
+        elif newest := newest_whole(root):
+            return newest
+        else:
+            raise UserError(f"{root}: holds no checkpoint yet; train the run first")
+    elif which.isdecimal():
+        found = {checkpoint.step: checkpoint for checkpoint in all_checkpoints(root)}
+        if int(which) not in found:
+            steps = ", ".join(str(step) for step in found) or "none"
+            raise UserError(f"{root}: has no checkpoint of step {which}; there are: {steps}")
+        checkpoint = found[int(which)]
+    else:
+        raise UserError(f"checkpoint {which!r} should be best, latest or the number of a step")
+    verify(checkpoint)
+    return checkpoint
+
+
+def _newest_first(roots: Sequence[Path]) -> tuple[list[Checkpoint], bool]:
+    """Whatever may be a checkpoint, and whether a root could not be read."""
+    candidates: list[Checkpoint] = []
+    unreadable = False
+    for root in reversed(roots):
+        try:
+            candidates += _candidates(root)
+        except OSError as error:
+            warn(f"{root}: cannot be read ({error.strerror}); its checkpoints are skipped")
+            unreadable = True
+    candidates.sort(key=lambda checkpoint: checkpoint.step)  # stable: the best choice is last
+    return candidates[::-1], unreadable
+
+
+def _whole(candidates: Iterable[Checkpoint], owner: Owner | None) -> Iterator[Checkpoint]:
+    """Those that verify; of the others, a warning names each."""
+    for checkpoint in candidates:
+        try:
+            verify(checkpoint, owner)
+        except CorruptFileError as error:
+            warn(f"{error}; checkpoint {checkpoint.folder.name} is skipped")
+        else:
+            yield checkpoint
+
+
+def _candidates(root: Path) -> list[Checkpoint]:
+    """Whatever may be a checkpoint; of one step, what was replaced before what replaced it."""
+    if not root.is_dir():
+        return []
+    found = [
+        Checkpoint(path)
+        for path in root.iterdir()
+        if step_of(path.name.removeprefix(REPLACED)) is not None and path.is_dir()
+    ]
+    return sorted(found, key=lambda c: (c.step, not c.folder.name.startswith(REPLACED)))
+
+
+def _check_owner(folder: Path, theirs: Any, ours: Owner) -> None:
+    if not isinstance(theirs, dict):
+        raise CorruptFileError(f"{folder / MANIFEST}: does not say whose it is")
+    for what in _differing(theirs, ours):
+        raise CorruptFileError(
+            f"{folder}: belongs to another run: its {what} is {theirs[what]!r}, "
+            f"and this run's {ours[what]!r}"
+        )
+
+
+def _differing(theirs: Mapping[str, Any], ours: Owner) -> list[str]:
+    return sorted(what for what in ours.keys() & theirs.keys() if theirs[what] != ours[what])
+
+
+def _check_file(path: Path, fingerprint: Any) -> None:
+    match fingerprint:
+        case {"bytes": int(size), "sha256": str(sha256)}:
+            pass
+        case _:
+            raise CorruptFileError(f"{path}: its manifest does not say what it should hold")
+    try:
+        if not path.is_file():
+            raise CorruptFileError(f"{path}: is missing")
+        if path.stat().st_size != size:
+            raise CorruptFileError(f"{path}: has {path.stat().st_size} bytes instead of {size}")
+        if sha256_of(path) != sha256:
+            raise CorruptFileError(f"{path}: its content is not what was saved")
+    except OSError as error:
+        raise CorruptFileError(f"{path}: cannot be read ({error.strerror})") from error
