@@ -39,6 +39,10 @@ def _slow_drift(steps: Floats) -> Floats:
     return LEVEL(steps) - 0.001 * steps / 1000
 
 
+def _logarithm(steps: Floats) -> Floats:
+    return 2.2 - 0.1 * np.log2(np.maximum(steps, 400) / 400)
+
+
 def _after_next_quarter(t: Any) -> float:
     now, then = FALLING(np.array([STEPS, 1.25 * STEPS]))
     return float(now - then)
@@ -242,5 +246,11 @@ LEARNING_CASES = [
             "overfitting": ("no", "too early to say"),
         },
         may_say=frozenset({"spikes"}),
+    ),
+    Scenario(
+        "falling with the logarithm",
+        "no floor in sight: each doubling of the steps brings 0.1 nats",
+        learns(Learning(_logarithm, below(_logarithm, 0.05), floor=1.0)),
+        {"trained": "not yet", "overfitting": "no"},
     ),
 ]

@@ -32,7 +32,7 @@ WHOLE = [Life(1, 1000)]
 SLOW = Link(always(1 * GBIT_S), nominal_mbit_s=1000)
 SOMEWHAT_SLOW = Link(always(3 * GBIT_S), 10_000, overlap=0.3)
 FOUR = ("node-a", "node-b", "node-c", "node-d")
-_TINY = {
+TINY = {
     "model.preset": "transformer-tiny",
     "tokenizer.vocabulary": 4000,
     "training.tokens_per_update": 4000,
@@ -162,7 +162,7 @@ NETWORK_CASES = [
         World(
             LEARNING,
             WHOLE,
-            _TINY,
+            TINY,
             machines=Machines(FOUR),
             link=Link(always(10 * GBIT_S), 10_000, latency_s=0.02, messages=2, overlap=0.2),
             work=Work(0.02, 0.04, 0.004, 0.002, first_step_s=1.0, stall_s=0.01),

@@ -15,6 +15,15 @@ def _with_a_bump(steps: Floats) -> Floats:
     return FALLING(steps) + 0.15 * np.exp(-(((steps - 2500) / 350) ** 2))
 
 
+def _wavering(steps: Floats) -> Floats:
+    """Level, but for noise of 0.02 of which four fifths are kept from an evaluation to the next."""
+    fresh = np.random.default_rng(11).normal(0, 0.02, 40)
+    kept = [fresh[0]]
+    for each in fresh[1:]:
+        kept.append(0.8 * kept[-1] + 0.6 * each)
+    return LEVEL(steps) + np.interp(steps, EVERY * np.arange(40), kept)
+
+
 OVERFITTING_CASES = [
     Scenario(
         "overfitting",
@@ -109,6 +118,21 @@ OVERFITTING_CASES = [
         learns(Learning(turning(STEEP, 3600, 0.03), below(STEEP, 0.05, 0.05, 1800), wobble=0.002)),
         {"overfitting": "yes"},
         quantities=[Quantity("overfitting", ONSET, lambda t: 3600.0, distance=2 * EVERY)],
+        seeds=3,
+    ),
+    Scenario(
+        "plateau that wavers slowly",
+        "validation is level but for noise that lasts for several evaluations",
+        learns(Learning(_wavering, below(LEVEL, 0.1, 0.06, 2600))),
+        {"overfitting": ("no", "too early to say")},
+        seeds=3,
+    ),
+    Scenario(
+        "overfitting after a long rest",
+        "level from step 2,600 on, and rising from step 4,200 on while the training sample falls",
+        learns(Learning(turning(LEVEL, 4200, 0.06), below(LEVEL, 0.1, 0.05, 2600))),
+        {"overfitting": "yes"},
+        quantities=[Quantity("overfitting", ONSET, lambda t: 4200.0, distance=4 * EVERY)],
         seeds=3,
     ),
 ]

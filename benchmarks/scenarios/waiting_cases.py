@@ -1,7 +1,9 @@
-"""Waiting for something else than the network: slower ranks, and data."""
+"""Waiting for something else than the network: slower ranks, and data; and for several at once."""
 
 import numpy as np
 
+from scenarios.changing_cases import CHANGING_CASES
+from scenarios.mixed_cases import MIXED_CASES
 from scenarios.network_cases import FOUR, LEARNING, NETWORK_SHARE, STRAGGLING, WHOLE
 from scenarios.scenario import Scenario
 from scenarios.world import (
@@ -79,8 +81,10 @@ WAITING_CASES = [
         "slow data on one rank",
         "rank 1 of 4 waits 0.9 s for its data, the others wait for it",
         World(LEARNING, WHOLE, machines=Machines(FOUR), work=Work(data_s=only(1, 0.9, 0.002))),
-        {"network": ("straggler", "input-bound")},
-        says={"stragglers": ["node-b"]},
+        # What to see to is the data, and where: on that one host.
+        {"network": "straggler"},
+        says={"stragglers": ["node-b", "data"], "network": ["node-b", "data"]},
+        denies={"stragglers": ["throttled"], "network": ["throttled"]},
     ),
     Scenario(
         "busy CPU on one host",
@@ -166,4 +170,6 @@ WAITING_CASES = [
         says={"stragglers": ["node-b", "node-d"]},
         quantities=[STRAGGLING],
     ),
+    *CHANGING_CASES,
+    *MIXED_CASES,
 ]

@@ -25,7 +25,7 @@ _FORM_ERROR = 0.25
 """Of a gain, as a share of it: losses follow a power law only roughly. Curves of other plausible
 forms (logarithm, a power law on top of an exponential) missed by up to this much."""
 _ROUNDS = 8
-_OUTLIER = 2.5
+OUTLIER = 2.5
 """Spreads from which on a point counts less: a single bad evaluation must not bend a curve."""
 LEAST_NOISE = 1e-4
 """Nats. Nobody evaluates more exactly, and a perfect fit would promise an interval of no width."""
@@ -118,7 +118,7 @@ def fit_power_law(tokens: Numbers, losses: Numbers) -> PowerLaw | None:
         residuals = losses - floors[:, None] - amounts[:, None] * bases
         squares = residuals**2 @ weights
         best = int(np.argmin(squares))
-        used, weights = weights, _less_for_outliers(residuals[best])
+        used, weights = weights, less_for_outliers(residuals[best])
         if np.allclose(used, weights, atol=1e-3):
             break
     degrees = len(losses) - 3
@@ -159,7 +159,7 @@ def slope_of(x: Numbers, y: Numbers) -> Estimate | None:
     for _ in range(_ROUNDS):
         line = _lines(x[None, :], y, weights)
         residuals = y - line.mean_y - line.slopes[0] * (x - line.mean_x[0])
-        weights = _less_for_outliers(residuals)
+        weights = less_for_outliers(residuals)
     degrees = len(x) - 2
     variance = float(np.sum(weights * residuals**2)) / degrees * _inflation(residuals)
     half = t_97_5(degrees) * math.sqrt(variance / float(line.spread_x[0]))
@@ -194,9 +194,9 @@ def _lines(x: Numbers, y: Numbers, weights: Numbers) -> _Lines:
     return _Lines(slopes, mean_x, mean_y, spread_x, residuals**2 @ weights)
 
 
-def _less_for_outliers(residuals: Numbers) -> Numbers:
+def less_for_outliers(residuals: Numbers) -> Numbers:
     spread = max(LEAST_NOISE, NORMAL_SPREAD * float(np.median(np.abs(residuals))))
-    return np.asarray(np.minimum(1.0, _OUTLIER * spread / np.maximum(np.abs(residuals), 1e-12)))
+    return np.asarray(np.minimum(1.0, OUTLIER * spread / np.maximum(np.abs(residuals), 1e-12)))
 
 
 def _inflation(residuals: Numbers) -> float:
@@ -204,8 +204,8 @@ def _inflation(residuals: Numbers) -> float:
     look."""
     if len(residuals) < 8:
         return 1.0
-    alike = min(0.6, max(0.0, _alike(residuals)))
-    return (1 + alike) / (1 - alike)
+    kept = min(0.6, max(0.0, alike(residuals)))
+    return (1 + kept) / (1 - kept)
 
 
 def _is_noise(residuals: Numbers) -> bool:
@@ -214,10 +214,10 @@ def _is_noise(residuals: Numbers) -> bool:
     last = residuals[-max(3, len(residuals) // 5) :]
     bias = abs(float(last.mean())) * math.sqrt(len(last))
     spread = math.sqrt(float(residuals @ residuals) / max(1, len(residuals) - 3))
-    return _alike(residuals) < 1 / math.sqrt(len(residuals)) and bias <= max(spread, LEAST_NOISE)
+    return alike(residuals) < 1 / math.sqrt(len(residuals)) and bias <= max(spread, LEAST_NOISE)
 
 
-def _alike(residuals: Numbers) -> float:
+def alike(residuals: Numbers) -> float:
     """Correlation of neighbors."""
     squares = float(residuals @ residuals)
     return float(residuals[:-1] @ residuals[1:]) / squares if squares > 0 else 0.0

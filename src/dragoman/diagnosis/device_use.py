@@ -20,6 +20,9 @@ LOOKS_BUSY = 0.80
 MORE_THAN_COMPUTING = 0.15
 """A driver's utilisation that is high, and so much more than computing, needs an explanation."""
 MUCH_FOREIGN = 0.15
+TOLD_SHARE = 0.01
+REST_SHARE = 0.05
+"""A message and some lines of Python take a percent or two: more is worth a word."""
 IDLE_CORES = 0.5
 """CPU runs: with so few cores in use, more threads or workers fit."""
 
@@ -69,14 +72,12 @@ def answer_in_words(use: Use, shares: Shares) -> str:
     sentences = []
     if not math.isnan(use.computing):
         waits = [
-            f"{percent(share)} {what}"
-            for what, share in (
-                ("waiting for the network", shares.network),
-                ("waiting for the slowest rank", shares.straggling),
-                ("waiting for data", shares.data),
-            )
-            if share >= 0.01
+            f"{percent(share)} waiting for {what}"
+            for what, share in _waits(shares).items()
+            if share >= TOLD_SHARE
         ]
+        if shares.rest >= REST_SHARE:
+            waits.append(f"{percent(shares.rest)} in what is not timed by itself")
         also = f"; the rank that waits longest spends {listed(waits)}" if waits else ""
         sentences.append(
             f"In the mean over ranks the {devices} compute during {percent(use.computing)} of a "
@@ -90,13 +91,26 @@ def answer_in_words(use: Use, shares: Shares) -> str:
             f"Model FLOPs utilisation is {percent(use.flops)} of what they reach in large matrix "
             f"products{of_it}."
         )
-    sentences += _of_sensors(use)
+    sentences += _of_sensors(use, shares)
     return " ".join(sentences)
 
 
-def _of_sensors(use: Use) -> list[str]:
+def _waits(shares: Shares) -> dict[str, float]:
+    """What a step waits for -> its share, but for those that were not recorded."""
+    found = {
+        "the network": shares.network,
+        "the slowest rank": shares.straggling,
+        "data": shares.data,
+        "a checkpoint's copy": shares.checkpoint,
+    }
+    return {what: share for what, share in found.items() if not math.isnan(share)}
+
+
+def _of_sensors(use: Use, shares: Shares) -> list[str]:
     found = []
-    if use.driver >= LOOKS_BUSY and use.driver - use.computing >= MORE_THAN_COMPUTING:
+    in_collectives = shares.network + shares.straggling
+    looks_busier = use.driver - use.computing >= MORE_THAN_COMPUTING
+    if use.driver >= LOOKS_BUSY and looks_busier and in_collectives >= MORE_THAN_COMPUTING:
         found.append(
             f"The driver shows {percent(use.driver)} utilisation although they wait: a collective "
             "that waits for other nodes is a kernel that spins, and counts as busy."
@@ -120,12 +134,8 @@ def advice_on(use: Use, verdict: str, shares: Shares) -> str:
         if use.power >= AT_THE_LIMIT:
             return "A higher power limit, where cooling and contract allow it, would speed them up."
         return ""
-    waits = {
-        "the network": shares.network,
-        "the slowest rank": shares.straggling,
-        "data": shares.data,
-    }
-    largest = max(waits, key=lambda what: -1.0 if math.isnan(waits[what]) else waits[what])
+    waits = _waits(shares)
+    largest = max(waits, key=lambda what: waits[what])
     if not math.isnan(use.computing) and use.computing < FULLY and waits[largest] >= 0.05:
         return f"Most of the waiting is for {largest}: see the answer about the network."
     if use.efficiency < POOR_EFFICIENCY or (use.is_gpu and use.power < LOW_POWER):

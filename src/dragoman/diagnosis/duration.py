@@ -27,6 +27,14 @@ LOSES_MUCH = 0.05
 EVALUATES_MUCH = 0.20
 STARTS_MUCH = 0.10
 
+START_AGAIN = "Let something start the run again when it breaks off: most was lost to waiting."
+SAVE_MORE_OFTEN = "Save more often: checkpoints.lost_minutes bounds how much work a fault can cost."
+EVALUATE_LESS = (
+    "Evaluate less often (evaluation.every_steps) or translate fewer sentences each time "
+    "(evaluation.translate_sentences)."
+)
+START_LESS = "Starting took a large part of it; fewer and longer attempts would spread that better."
+
 
 class Times(NamedTuple):
     """They add up to `wall_s`."""
@@ -211,17 +219,20 @@ def _sentence(
 
 
 def _advice(times: Times, faults: FaultHistory) -> str:
-    if not times.wall_s:
-        return ""
-    if faults.cost_s > LOSES_MUCH * times.wall_s:
-        if sum(fault.down_s for fault in faults.faults) > faults.cost_s / 2:
-            return "Let something start the run again when it breaks off: most was lost to waiting."
-        return "Save more often: checkpoints.lost_minutes bounds how much work a fault can cost."
-    if times.evaluating_s > EVALUATES_MUCH * times.wall_s:
-        return (
-            "Evaluate less often (evaluation.every_steps) or translate fewer sentences each time "
-            "(evaluation.translate_sentences)."
-        )
-    if times.starting_s > STARTS_MUCH * times.wall_s:
-        return "Starting took a large part of it; a longer run would spread that better."
-    return ""
+    """Against what takes most of the time, of all that takes more than it should."""
+    candidates = [
+        (faults.cost_s, LOSES_MUCH, against_losses(faults)),
+        (times.evaluating_s, EVALUATES_MUCH, EVALUATE_LESS),
+        (times.starting_s, STARTS_MUCH, START_LESS),
+    ]
+    much = [
+        (spent_s, advice)
+        for spent_s, share, advice in candidates
+        if spent_s > share * times.wall_s > 0
+    ]
+    return max(much)[1] if much else ""
+
+
+def against_losses(faults: FaultHistory) -> str:
+    down_s = sum(fault.down_s for fault in faults.faults)
+    return START_AGAIN if down_s > faults.cost_s / 2 else SAVE_MORE_OFTEN

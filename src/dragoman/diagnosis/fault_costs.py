@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from dragoman.diagnosis.duration import cost_per_s
+from dragoman.diagnosis.duration import against_losses, cost_per_s
 from dragoman.diagnosis.fault_events import faults_in
 from dragoman.diagnosis.faults import Fault, FaultHistory
 from dragoman.diagnosis.findings import Figure, Finding
@@ -71,10 +71,11 @@ def _sentence(found: FaultHistory, attempts: int) -> str:
     what = f"{'The worst' if len(found.faults) > 1 else 'It'} was after step {worst.step:,}"
     cost = "Nothing was lost."
     if found.lost_steps or found.cost_s >= WORTH_TELLING_S:
-        cost = (
-            f"{count(found.lost_steps, 'step')} and {wall_time(found.cost_s)} were lost; "
-            f"{percent(found.time_goodput)} of the time was useful."
-        )
+        lost_s, useful = wall_time(found.cost_s), percent(found.time_goodput)
+        cost = f"No step was lost, but {lost_s}; {useful} of the time was useful."
+        if found.lost_steps:
+            steps = count(found.lost_steps, "step")
+            cost = f"{steps} and {lost_s} were lost; {useful} of the time was useful."
     return f"The run {how_often}. {cost} {what}: {worst.what.rstrip('.')}."
 
 
@@ -85,7 +86,4 @@ def _times(number: int) -> str:
 def _advice(found: FaultHistory) -> str:
     if found.time_goodput >= LOW_GOODPUT or not found.faults:
         return ""
-    down_s = sum(fault.down_s for fault in found.faults)
-    if down_s > found.cost_s / 2:
-        return "Let something start the run again when it breaks off: most was lost to waiting."
-    return "Save more often: checkpoints.lost_minutes bounds how much work a fault can cost."
+    return against_losses(found)

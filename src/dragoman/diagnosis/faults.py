@@ -7,23 +7,15 @@ lost as well. Steps are counted by their numbers, so that torn lines change noth
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from dragoman.console import duration
-from dragoman.telemetry.events import (
-    AttemptEnded,
-    AttemptStarted,
-    CheckpointSaved,
-    ClockOffset,
-    Evaluated,
-    Stamped,
-    StepDone,
-    Trouble,
-)
+from dragoman.diagnosis.steps_done import StepsDone
+from dragoman.diagnosis.told_attempts import ToldAttempt, attempts_in
+from dragoman.telemetry.events import CheckpointSaved, Evaluated, StepDone, Trouble
 from dragoman.telemetry.reader import Recorded
 
 Kind = Literal["broken off", "failed", "preempted", "rolled back", "not whole"]
@@ -93,7 +85,7 @@ class FaultHistory:
 def faults_of(events: Iterable[Recorded], is_running: bool = False) -> FaultHistory:
     """`is_running`: the last attempt goes on at this moment, so that its silence means nothing."""
     walk = _Walk()
-    for attempt in _attempts(events):
+    for attempt in attempts_in(events):
         walk.begin(attempt)
         walk.follow(attempt)
         walk.end(attempt)
@@ -128,129 +120,21 @@ def described(history: FaultHistory) -> list[str]:
     return lines
 
 
-class _End(NamedTuple):
-    at: float
-    rank: int
-    event: AttemptEnded
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    number: int
-    leading: list[Stamped]
-    """Events of the lowest rank that has left any, normally rank 0: the attempt's clock."""
-    starts: dict[int, AttemptStarted]
-    """By rank."""
-    ends: list[_End]
-    """In order of time."""
-    last_step: int | None
-    """The last that any rank has recorded."""
-    last_sign_at: float
-    """Of any rank, on the leading rank's wall clock."""
-
-    @property
-    def begun_at(self) -> float:
-        return self.leading[0].wall_at
-
-    @property
-    def ranks(self) -> int:
-        return max((start.ranks for start in self.starts.values()), default=0)
-
-    @property
-    def hosts(self) -> list[str]:
-        return list(dict.fromkeys(start.host for _, start in sorted(self.starts.items())))
-
-    def host_of(self, rank: int) -> str:
-        return self.starts[rank].host if rank in self.starts else ""
-
-
-def _attempts(events: Iterable[Recorded]) -> list[_Attempt]:
-    found: dict[int, dict[int, list[Stamped]]] = defaultdict(lambda: defaultdict(list))
-    for attempt, rank, stamped in events:
-        found[attempt][rank].append(stamped)
-    return [_attempt(number, found[number]) for number in sorted(found)]
-
-
-def _attempt(number: int, by_rank: Mapping[int, list[Stamped]]) -> _Attempt:
-    starts: dict[int, AttemptStarted] = {}
-    ends: list[_End] = []
-    last_steps: list[int] = []
-    last_sign_at = 0.0
-    for rank, events in by_rank.items():
-        ahead_s = 0.0
-        last_step = None
-        for _, _, event in events:
-            match event:
-                case ClockOffset(offset_s=ahead_s):
-                    pass
-                case AttemptStarted():
-                    starts[rank] = event
-                case StepDone(step=step):
-                    last_step = step
-        last_sign_at = max(last_sign_at, events[-1].wall_at - ahead_s)
-        last_steps += [] if last_step is None else [last_step]
-        ends += [
-            _End(wall_at - ahead_s, rank, event)
-            for wall_at, _, event in events
-            if isinstance(event, AttemptEnded)
-        ]
-    return _Attempt(
-        number=number,
-        leading=by_rank[min(by_rank)],
-        starts=starts,
-        ends=sorted(ends, key=lambda end: end.at),
-        last_step=max(last_steps, default=None),
-        last_sign_at=last_sign_at,
-    )
-
-
-@dataclass
-class _Done:
-    """A stack of (step, seconds) that grows with the run, and shrinks where it goes back.
-
-    Seconds between two steps, of evaluating and saving, belong to the step before.
-    """
-
-    first: int | None = None
-    """The step before the first one that is recorded."""
-    last: int = 0
-    spans: list[tuple[int, float]] = field(default_factory=list)
-
-    @property
-    def steps(self) -> int:
-        return 0 if self.first is None else self.last - self.first
-
-    def add(self, step: int, seconds: float) -> None:
-        self.spans.append((step, max(0.0, seconds)))
-        self.last = max(self.last, step)
-
-    def go_back_to(self, step: int) -> tuple[int, float]:
-        """(steps, seconds) that are lost by it."""
-        lost_s = 0.0
-        while self.spans and self.spans[-1][0] > step:
-            lost_s += self.spans.pop()[1]
-        if self.first is None or step < self.first:
-            self.first = step
-        lost_steps = max(0, self.last - step)
-        self.last = step
-        return lost_steps, lost_s
-
-
 class _Walk:
     def __init__(self) -> None:
-        self.done = _Done()
+        self.done = StepsDone()
         self.faults: list[Fault] = []
         self.alive_s = 0.0
         """Of attempts, up to their last sign of work."""
         self._open: Fault | None = None
         """What ended the last attempt, until it is known how the run went on."""
-        self._before: _Attempt | None = None
+        self._before: ToldAttempt | None = None
         self._worked_at = 0.0
         """Last sign of work, on the wall clock."""
         self._saved_step = 0
 
-    def begin(self, attempt: _Attempt) -> None:
-        first_step = _first_step(attempt, self.done.last)
+    def begin(self, attempt: ToldAttempt) -> None:
+        first_step = attempt.first_step(self.done.last)
         fault, self._open = self._open, None
         last_before = self.done.last if self.done.first is not None else first_step - 1
         lost_steps, lost_s = self.done.go_back_to(first_step - 1)
@@ -278,7 +162,7 @@ class _Walk:
         self._saved_step = first_step - 1
         self._worked_at = attempt.begun_at
 
-    def follow(self, attempt: _Attempt) -> None:
+    def follow(self, attempt: ToldAttempt) -> None:
         begun_at = worked_at = stepped_at = attempt.leading[0].monotonic_at
         trouble = ""
         for wall_at, monotonic_at, event in attempt.leading:
@@ -305,7 +189,7 @@ class _Walk:
             self.done.add(max(self.done.last, attempt.last_step), 0.0)
         self.alive_s += worked_at - begun_at
 
-    def end(self, attempt: _Attempt) -> None:
+    def end(self, attempt: ToldAttempt) -> None:
         self._before = attempt
         self._open = _ending(attempt, self.done.last)
 
@@ -319,7 +203,7 @@ class _Walk:
         self.faults.append(replace(self._open, lost_steps=lost_steps, lost_s=lost_s, down_s=down_s))
 
     def _roll_back(
-        self, attempt: _Attempt, at: float, to_step: int, down_s: float, trouble: str
+        self, attempt: ToldAttempt, at: float, to_step: int, down_s: float, trouble: str
     ) -> None:
         last = self.done.last
         lost_steps, lost_s = self.done.go_back_to(to_step)
@@ -341,14 +225,7 @@ class _Walk:
         self._saved_step = min(self._saved_step, to_step)
 
 
-def _first_step(attempt: _Attempt, last_done: int) -> int:
-    if attempt.starts:
-        return attempt.starts[min(attempt.starts)].first_step
-    recorded = (stamped.event for stamped in attempt.leading)
-    return next((e.step for e in recorded if isinstance(e, StepDone)), last_done + 1)
-
-
-def _ending(attempt: _Attempt, last_step: int) -> Fault | None:
+def _ending(attempt: ToldAttempt, last_step: int) -> Fault | None:
     """The fault with which an attempt ended, without its costs; None: it ended well."""
     states = [end.event.state for end in attempt.ends]
     if "finished" in states:
@@ -373,7 +250,7 @@ def _ending(attempt: _Attempt, last_step: int) -> Fault | None:
     return Fault(kind, what, at, number, last_step, writer, attempt.host_of(writer))
 
 
-def _recovery(attempt: _Attempt, before: _Attempt | None, step: int) -> str:
+def _recovery(attempt: ToldAttempt, before: ToldAttempt | None, step: int) -> str:
     ranks = f"{attempt.ranks} rank{'' if attempt.ranks == 1 else 's'}"
     if before and before.ranks != attempt.ranks:
         ranks += f" instead of {before.ranks}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.diagnosis.anatomy import HANG_OVER_MEDIAN, HANG_S
+from dragoman.diagnosis.anatomy import HANG_OVER_MEDIAN, HANG_S, Anatomy
 from dragoman.diagnosis.attempt import Attempt
 from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.history import History
@@ -23,6 +23,12 @@ KEY = "hangs"
 QUESTION = "Did the run hang?"
 
 MOST_NAMED = 3
+_WAITS = {
+    "data_s": "data",
+    "network_s": "the network",
+    "straggling_s": "a slow rank",
+    "checkpoint_s": "a checkpoint's copy",
+}
 
 
 class Silence(NamedTuple):
@@ -34,6 +40,8 @@ class Silence(NamedTuple):
     """Nothing was done any more after it in this attempt."""
     is_step: bool
     """It was a step that took so long, and ended."""
+    waited_for: str = ""
+    """In that step, as far as its ranks have recorded it."""
 
 
 def finding(record: RunRecord, history: History) -> Finding | None:
@@ -71,10 +79,19 @@ def finding(record: RunRecord, history: History) -> Finding | None:
 
 def silences_in(record: RunRecord, history: History) -> list[Silence]:
     return [
-        silence
+        silence._replace(waited_for=_waited_for(silence, history.anatomy))
         for attempt in history.attempts
         for silence in silences_of(attempt, record.tables, _until(history, attempt))
     ]
+
+
+def _waited_for(silence: Silence, anatomy: Anatomy) -> str:
+    is_it = (anatomy.attempt == silence.attempt) & (anatomy.step == silence.step + 1)
+    if not silence.is_step or not is_it.any():
+        return ""
+    split = anatomy.mean(is_it)._asdict()
+    longest = max(_WAITS, key=lambda part: np.nan_to_num(split[part]))
+    return _WAITS[longest] if split[longest] > split["step_s"] / 2 else ""
 
 
 def _until(history: History, attempt: Attempt) -> float:
@@ -130,9 +147,14 @@ def _step_at(at: Array, steps: Array, moment: float) -> int:
     return int(steps[max(0, place)])
 
 
+def _named(silence: Silence) -> str:
+    why = f" (waiting for {silence.waited_for})" if silence.waited_for else ""
+    return f"{wall_time(silence.seconds)} after step {silence.step:,}{why}"
+
+
 def _sentence(silences: list[Silence], total_s: float, history: History, hangs_now: bool) -> str:
     longest = sorted(silences, key=lambda silence: -silence.seconds)[:MOST_NAMED]
-    named = [f"{wall_time(s.seconds)} after step {s.step:,}" for s in longest]
+    named = [_named(silence) for silence in longest]
     more = f" and {len(silences) - MOST_NAMED} more times" if len(silences) > MOST_NAMED else ""
     if hangs_now:
         last = silences[-1]

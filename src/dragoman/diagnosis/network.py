@@ -19,17 +19,21 @@ from dragoman.diagnosis.bottleneck import (
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.history import History, why_no_common_step
 from dragoman.diagnosis.judgement import Judgement, judge
-from dragoman.diagnosis.network_words import advice_on, answer_in_words
+from dragoman.diagnosis.network_advice import advice_on
+from dragoman.diagnosis.network_words import answer_in_words
 from dragoman.diagnosis.node_traffic import NodeTraffic, link_between, node_traffic
 from dragoman.diagnosis.record import RunRecord
-from dragoman.diagnosis.stragglers import names_of_ranks
+from dragoman.diagnosis.stragglers import SEE_TO_THE_DATA, names_of_ranks
 from dragoman.diagnosis.whatif import WhatIf, what_if
+from dragoman.diagnosis.wording import percent
 
 KEY = "network"
 QUESTION = "What was the network traffic? Was the network the bottleneck?"
 
 FEW_STEPS = 20
 """Whatever fewer steps say may be chance, or still the start."""
+CLEARLY_LARGER = 0.10
+"""Of the step: so much more than the second, the largest hindrance is the verdict without doubt."""
 
 
 def answer(record: RunRecord, history: History) -> Finding:
@@ -58,16 +62,18 @@ def answer(record: RunRecord, history: History) -> Finding:
         confidence=confidence_of(
             shares_of(judgement.split), judgement.late, len(rows), bool(anatomy.missing_ranks)
         ),
-        sentence=answer_in_words(judgement, nodes, link, ranks, anatomy.missing_ranks),
+        sentence=answer_in_words(judgement, nodes, ranks, anatomy.missing_ranks),
         evidence=evidence,
-        advice=advice_on(judgement, nodes, link, if_s),
+        advice=advice_on(judgement, nodes, if_s),
     )
 
 
 def confidence_of(shares: Shares, late: Late, steps: int, lacks_ranks: bool) -> Confidence:
     if steps < FEW_STEPS:
         return "low"
-    largest = next(iter(hindrances(shares, late).values()))
+    largest, second, *_ = hindrances(shares, late).values()
+    if second >= BOUND_SHARE and largest - second < CLEARLY_LARGER:
+        return "medium"  # two hold it back about alike
     is_clear = largest >= CLEAR_SHARE or largest <= CLEARLY_FREE_SHARE
     if shares.checkpoint + shares.rest >= BOUND_SHARE > largest:
         is_clear = False  # much of the step is neither computing nor any of the other verdicts
@@ -75,20 +81,20 @@ def confidence_of(shares: Shares, late: Late, steps: int, lacks_ranks: bool) -> 
 
 
 def _without_communication(record: RunRecord, split: Split, evidence: Sequence[Figure]) -> Finding:
-    shares = shares_of(split)
-    if shares.data >= BOUND_SHARE:
-        sentence = (
-            f"Each step waits for its data during {100 * shares.data:.0f} % of its time. How much "
-            "the network takes is not known, because it was not recorded."
-        )
-        advice = "See what the processes that read the data wait for: disk, network or processor."
-        return Finding(KEY, QUESTION, "input-bound", "medium", sentence, evidence, advice)
     because = "this run has not recorded how long its ranks waited for the network"
     if record.config.training.sharding == "full":
         because = (
             "with sharded states the ranks communicate all through forward and backward, so that "
             "no clock can tell the network's part from computing"
         )
+    shares = shares_of(split)
+    if shares.data >= BOUND_SHARE:
+        sentence = (
+            f"Each step waits for its data during {percent(shares.data)} of its time. How much the "
+            f"network takes is not known, because {because}."
+        )
+        advice = SEE_TO_THE_DATA.format("")
+        return Finding(KEY, QUESTION, "input-bound", "medium", sentence, evidence, advice)
     return unknown(KEY, QUESTION, because, evidence)
 
 

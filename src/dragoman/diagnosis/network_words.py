@@ -1,14 +1,19 @@
-"""The answer about the network in sentences, and what to do about it."""
+"""The answer about the network in sentences; `network_advice` says what to do about it."""
 
 import math
 from collections.abc import Mapping, Sequence
 
-from dragoman.diagnosis import stragglers
-from dragoman.diagnosis.bottleneck import ALWAYS_THE_SAME, BOUND_SHARE, Link, shares_of
+from dragoman.diagnosis import stragglers, traffic
+from dragoman.diagnosis.bottleneck import (
+    ALWAYS_THE_SAME,
+    BOUND_SHARE,
+    Shares,
+    hindrances,
+    shares_of,
+)
 from dragoman.diagnosis.instruments import LOOPBACK
 from dragoman.diagnosis.judgement import Judgement
 from dragoman.diagnosis.node_traffic import NodeTraffic
-from dragoman.diagnosis.whatif import WhatIf
 from dragoman.diagnosis.wording import bit_rate, listed, percent, rate, seconds, size
 
 TOLD_SHARE = 0.005
@@ -19,13 +24,17 @@ CAPPED_SHARE = 0.5
 def answer_in_words(
     judgement: Judgement,
     nodes: Sequence[NodeTraffic],
-    link: Link,
     ranks: int,
     missing_ranks: Mapping[int, int],
 ) -> str:
-    sentences = [_verdict(judgement, ranks), _time_of_it(judgement)]
+    sentences = [_verdict(judgement, ranks), _beside(judgement), _time_of_it(judgement)]
     if ranks > 1:
-        sentences += [_traffic(nodes), _cap(judgement, nodes)]
+        sentences += [
+            _traffic(nodes),
+            cap_in_words(judgement, nodes),
+            slowest_port_in_words(judgement, nodes),
+            _sent_again(judgement, nodes),
+        ]
     if missing_ranks:
         lacking = max(missing_ranks.values())
         sentences.append(
@@ -56,7 +65,7 @@ def _verdict(judgement: Judgement, ranks: int) -> str:
         case "input-bound":
             own = " and each other's" if shares.input > 1.5 * shares.data else ""
             return (
-                f"The network is not the bottleneck, the data is: of {step} the ranks wait "
+                f"{_not_the_network(shares)}; the data is: of {step} the ranks wait "
                 f"{percent(shares.input)} for their{own} data, while {computing}."
             )
     others = {
@@ -73,36 +82,65 @@ def _verdict(judgement: Judgement, ranks: int) -> str:
     return f"The network is not the bottleneck: of {step} {computing}{rest}."
 
 
+def _not_the_network(shares: Shares) -> str:
+    if shares.network >= BOUND_SHARE:
+        return "The network is not what holds the run back most"
+    return "The network is not the bottleneck"
+
+
 def _straggler(judgement: Judgement, step: str) -> str:
     split, late = judgement.split, judgement.late
-    share = percent(shares_of(split).straggling)
+    shares = shares_of(split)
+    opening = _not_the_network(shares)
+    waits = f"{seconds(split.straggling_s)} ({percent(shares.straggling)})"
     if late.share < ALWAYS_THE_SAME:
+        whose = f" {stragglers.whose_waiting(late)}." if late.early else ""
         return (
-            f"The network is not the bottleneck: of {step} the first rank waits "
-            f"{seconds(split.straggling_s)} ({share}) for the last, which is now one and now "
-            "another."
+            f"{opening}: of {step} the first rank waits {waits} for the last, which is now one and "
+            f"now another.{whose}"
         )
-    why = stragglers.because_of_data(late) if split.late_data_s > split.straggling_s / 2 else ""
-    waited = f"of {step} the others wait {seconds(split.straggling_s)} ({share})"
+    why = stragglers.because_of_data(late) if stragglers.is_because_of_data(split) else ""
+    waited = f"of {step} the others wait {waits}"
     if late.are_several:
-        return (
-            f"The network is not the bottleneck: {late.who} are slower than the others{why}; "
-            f"{waited} for them."
-        )
+        return f"{opening}: {late.who} are slower than the others{why}; {waited} for them."
     return (
-        f"The network is not the bottleneck: {late.who} is slower than the others{why}; it comes "
-        f"last in {percent(late.step_share)} of the steps, and {waited} for it."
+        f"{opening}: {late.who} is slower than the others{why}; it comes last in "
+        f"{percent(late.step_share)} of the steps, and {waited} for it."
     )
+
+
+def _beside(judgement: Judgement) -> str:
+    """What else is large enough to be a verdict by itself."""
+    split, late = judgement.split, judgement.late
+    for_whom = late.who if late.share >= ALWAYS_THE_SAME else "the slowest rank"
+    named = {
+        "network-bound": ("the network takes", split.network_s),
+        "straggler": (f"waiting for {for_whom} takes", split.straggling_s),
+        "input-bound": ("waiting for data takes", split.data_s),
+    }
+    is_verdict = {judgement.verdict, "network-bound" if is_network(judgement) else ""}
+    told = [
+        f"{what} {seconds(lasts_s)} ({percent(share)})"
+        for hindrance, share in hindrances(shares_of(split), late).items()
+        if share >= BOUND_SHARE and hindrance not in is_verdict
+        for what, lasts_s in [named[hindrance]]
+    ]
+    return f"Beside that {listed(told)}." if told else ""
+
+
+def is_network(judgement: Judgement) -> bool:
+    return judgement.verdict in ("network-bound", "latency-bound")
 
 
 def _time_of_it(judgement: Judgement) -> str:
     since, until = judgement.since_step, judgement.until_step
     if since is None and until is None:
         return ""
-    when = [f"since step {since:,}"] if since is not None else []
-    when += [f"until step {until:,}"] if until is not None else []
+    when = f"since step {since:,}" if until is None else f"until step {until:,}"
+    if since is not None and until is not None:
+        when = f"from step {since:,} to step {until:,}"
     return (
-        f"That holds {' and '.join(when)}; over the whole run the mean step took "
+        f"That holds {when}; over the whole run the mean step took "
         f"{seconds(judgement.run_split.step_s)}, {percent(shares_of(judgement.run_split).network)} "
         "of it for the network."
     )
@@ -132,62 +170,42 @@ def _range(rates: Sequence[float]) -> str:
     return rate(high) if low > 0.95 * high else f"{rate(low)} to {rate(high)}"
 
 
-def _cap(judgement: Judgement, nodes: Sequence[NodeTraffic]) -> str:
+def cap_in_words(judgement: Judgement, nodes: Sequence[NodeTraffic]) -> str:
     """A port that promises what the way does not hold: nobody sees it without counting."""
-    if judgement.verdict != "network-bound":
+    told = [node for node in nodes if not math.isnan(node.port_rate)]
+    if judgement.verdict != "network-bound" or not told:
         return ""
-    for node in nodes:
-        # All bytes within the waiting alone: faster than that they have not been.
-        at_most = node.bytes_per_step["sent"] / judgement.split.network_s
-        if at_most < CAPPED_SHARE * node.port_rate:
-            return (
-                f"{node.interface} of {node.host} says {bit_rate(node.port_rate)}, and while all "
-                f"waited for it no more than {rate(at_most)} ({bit_rate(at_most)}) passed: "
-                "something on the way is slower than the port."
-            )
+    slowest = min(told, key=lambda node: node.port_rate)
+    # All bytes within the waiting alone: faster than that they have not been.
+    at_most = slowest.bytes_per_step["sent"] / judgement.split.network_s
+    if at_most < CAPPED_SHARE * slowest.port_rate:
+        return (
+            f"{_port(slowest)}, and while all waited no more than {rate(at_most)} "
+            f"({bit_rate(at_most)}) passed: something on the way, or another host of the ring, is "
+            "slower than this port."
+        )
     return ""
 
 
-def advice_on(judgement: Judgement, nodes: Sequence[NodeTraffic], link: Link, if_s: WhatIf) -> str:
-    fewer = (
-        f"updates twice as large {percent(if_s.saving(if_s.double_updates_s))}, four times "
-        f"{percent(if_s.saving(if_s.fourfold_updates_s))}"
+def slowest_port_in_words(judgement: Judgement, nodes: Sequence[NodeTraffic]) -> str:
+    """A ring is as fast as its slowest link."""
+    told = sorted(
+        (node for node in nodes if not math.isnan(node.port_rate)), key=lambda node: node.port_rate
     )
-    match judgement.verdict:
-        case "network-bound":
-            capped = (
-                "Find out what limits the rate between the hosts. "
-                if _cap(judgement, nodes)
-                else ""
-            )
-            return (
-                f"{capped}Of the time for the same tokens, bf16 on the wire would save about "
-                f"{percent(if_s.saving(if_s.half_bytes_s))}, a link ten times faster "
-                f"{percent(if_s.saving(if_s.faster_link_s))}, {fewer}."
-            )
-        case "latency-bound":
-            return (
-                "A faster link would change little. Put the hosts closer together, or let "
-                f"gradients travel less often: of the time for the same tokens, {fewer} would be "
-                "saved."
-            )
-        case "straggler" if judgement.late.share >= ALWAYS_THE_SAME:
-            saved = shares_of(judgement.split).straggling
-            return (
-                f"{stragglers.advice_on(judgement.late)} As fast as the others, "
-                f"{percent(saved)} of each step would be saved."
-            )
-        case "straggler":
-            return (
-                "See what else runs on the hosts; micro-batches that differ much in size also "
-                "make ranks wait for each other."
-            )
-        case "input-bound":
-            return (
-                "See what the processes that read the data wait for: the disk, the network that "
-                "the files come over, or a processor that others use too."
-            )
-    shares = shares_of(judgement.split)
-    if max(0.0 if math.isnan(share) else share for share in shares[1:6]) >= BOUND_SHARE / 2:
+    if judgement.verdict != "network-bound" or cap_in_words(judgement, nodes) or len(told) < 2:
         return ""
-    return "Only faster devices, or more of them, would make this run faster."
+    slowest, second = told[:2]
+    if slowest.port_rate > CAPPED_SHARE * second.port_rate:
+        return ""
+    return f"{_port(slowest)}, the others {bit_rate(second.port_rate)} or more: all wait for it."
+
+
+def _port(node: NodeTraffic) -> str:
+    return f"{node.interface} of {node.host} says {bit_rate(node.port_rate)}"
+
+
+def _sent_again(judgement: Judgement, nodes: Sequence[NodeTraffic]) -> str:
+    again = traffic.retransmitted(nodes)
+    if not is_network(judgement) or again <= traffic.MUCH_AGAIN:
+        return ""
+    return f"{percent(again)} of the packets had to be sent again."

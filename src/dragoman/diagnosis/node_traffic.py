@@ -92,9 +92,9 @@ def _of_host(
     return NodeTraffic(
         host=host,
         bytes_per_step={
-            "sent": float(np.median(sent)),
-            "received": float(np.nanmedian(received)) if len(received) else math.nan,
-            "predicted": float(np.nanmedian(predicted)) if len(predicted) else math.nan,
+            "sent": _median(sent),
+            "received": _median(received),
+            "predicted": _median(predicted),
         },
         rates={
             "sent": float(np.nansum(sent)) / total_s,
@@ -106,6 +106,11 @@ def _of_host(
         port_rate=port_rate,
         retransmitted=retransmitted,
     )
+
+
+def _median(values: Array) -> float:
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if len(known) else math.nan
 
 
 def gradient_bytes(record: RunRecord) -> float:

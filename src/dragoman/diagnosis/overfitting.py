@@ -2,43 +2,44 @@
 
 Two losses are compared that can be: on a fixed sample of the training pairs and on validation, both
 in evaluation mode. A gap between them is normal. Overfitting is when validation rises while the
-training sample still falls. The running training loss, with dropout and label smoothing in it,
-plays no part.
+training sample still falls; whether BLEU falls with it says what it costs. The running training
+loss, with dropout and label smoothing in it, plays no part.
 """
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
-from dragoman.diagnosis.curve_fits import Numbers, slope_of
+from dragoman.diagnosis import overfitting_words as words
+from dragoman.diagnosis.curve_fits import Estimate, Numbers, slope_of
 from dragoman.diagnosis.evaluations import Evaluations, columns_of
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.history import History
 from dragoman.diagnosis.record import RunRecord
-from dragoman.diagnosis.rises import Rise, noise_of, rise_of
+from dragoman.diagnosis.rises import Rise, rise_of, wander_of
 from dragoman.diagnosis.wording import count
 
 KEY = "overfitting"
 QUESTION = "Is it overfitting?"
 
 LEAST_EVALUATIONS = 3
+FEW_EVALUATIONS = 6
 LEAST_AFTER = 3
 """Evaluations after the lowest one, before a rise is called one."""
 RISE_NATS = 0.02
 """Smaller rises cost less than other seeds do."""
-RISE_SPREADS = 4.0
+RISE_SPREADS = 3.8
 """The lowest of many noisy points lies too low, so the usual two will not do. Of simulated plateaus
-of 4 to 100 evaluations at most two in a hundred rose as far and as steadily."""
+of 8 to 40 evaluations almost none rose as far and as steadily where neighbors were independent, up
+to four in a hundred where they were correlated by 0.8, and more beyond that."""
 PASSED_TIMES = 1.5
 """How much further it must have gone than rises before that passed."""
-DOUBT_SPREADS = 2.5
+DOUBT_SPREADS = 2.0
 FEW_AFTER = 6
 """Evaluations after the lowest: with fewer a rise of so many spreads is a doubt, with more it would
 have become clear."""
 FALL_SPREADS = 2.0
 """For the training sample, whose place is not chosen by looking at it."""
-
-_HARDLY = "little more than it wavers from one evaluation to the next"
 
 State = Literal["overfitting", "not", "perhaps", "both rise", "too few"]
 
@@ -53,23 +54,29 @@ class Overfit:
     """Of the training sample's loss since validation was lowest; NaN: not known."""
     bleu_change: float
     """Of BLEU over the same stretch; NaN: not known."""
-    bleu_falls: bool
+    bleu_slope: Estimate | None
+
+    @property
+    def bleu_falls(self) -> bool:
+        return self.bleu_slope is not None and self.bleu_slope.high < 0
+
+    @property
+    def bleu_rises(self) -> bool:
+        return self.bleu_slope is not None and self.bleu_slope.low > 0 and self.bleu_change > 0
 
 
 def overfit_of(evaluations: Evaluations) -> Overfit:
     """Of evaluations with a finite validation loss."""
     rise = rise_of(evaluations.validation)
     if rise is None or len(evaluations) < LEAST_EVALUATIONS:
-        return Overfit("too few", rise, math.nan, math.nan, False)
+        return Overfit("too few", rise, math.nan, math.nan, None)
     train_change = change_since(evaluations.train_sample, rise)
-    bleu_change = change_since(evaluations.bleu, rise)
-    bleu_slope = slope_of(evaluations.steps[rise.lowest :], evaluations.bleu[rise.lowest :])
     return Overfit(
         _state(evaluations, rise, train_change),
         rise,
         train_change,
-        bleu_change,
-        bleu_falls=bleu_slope is not None and bleu_slope.high < 0,
+        bleu_change=change_since(evaluations.bleu, rise),
+        bleu_slope=slope_of(evaluations.steps[rise.lowest :], evaluations.bleu[rise.lowest :]),
     )
 
 
@@ -83,11 +90,12 @@ def change_since(values: Numbers, rise: Rise) -> float:
 def _state(evaluations: Evaluations, rise: Rise, train_change: float) -> State:
     if rise.rise < max(RISE_NATS, PASSED_TIMES * rise.passed) or rise.spreads < DOUBT_SPREADS:
         return "not"
-    train_noise = noise_of(evaluations.train_sample[rise.level_since :])
-    falls = train_change < -train_noise
+    stretch = evaluations.train_sample[rise.level_since :]
+    train_error = wander_of(stretch, rise.lowest - rise.level_since, rise.after)
+    falls = train_change < -train_error
     if rise.spreads < RISE_SPREADS:
         return "perhaps" if falls and rise.after < FEW_AFTER else "not"
-    if train_change > FALL_SPREADS * train_noise:
+    if train_change > FALL_SPREADS * train_error:
         return "both rise"
     if rise.after < LEAST_AFTER:
         return "perhaps" if falls else "not"
@@ -105,158 +113,65 @@ def answer(record: RunRecord, history: History) -> Finding:
     if math.isnan(every.validation[-1]):
         why = f"the validation loss after step {int(every.steps[-1]):,} is not a number"
         return unknown(KEY, QUESTION, why)
-    evidence = _evidence(evaluations)
     found = overfit_of(evaluations)
+    evidence = _losses(evaluations)
     if found.state == "too few" or found.rise is None:
-        more = LEAST_EVALUATIONS - len(evaluations)
-        return Finding(
-            KEY,
-            QUESTION,
-            "too early to say",
-            "none",
-            f"Too early to say: there {_are(len(evaluations))} so far, and a trend needs "
-            f"{LEAST_EVALUATIONS}. After {count(more, 'more evaluation')} it can be said.",
-            evidence,
-        )
-    evidence += [
-        Figure(
-            "began after step" if found.state == "overfitting" else "validation lowest after step",
-            _step(evaluations, found.rise),
-            "steps",
-        ),
-        _rise_figure(found.rise),
-        Figure("change of the train-sample loss since then", _known(found.train_change), "nats"),
-        Figure("change of BLEU since then", _known(found.bleu_change), "BLEU"),
-    ]
-    if math.isnan(found.train_change) and found.rise.spreads >= RISE_SPREADS:
-        return unknown(
-            KEY,
-            QUESTION,
-            f"the validation loss has risen since step {_step(evaluations, found.rise):,}, and "
-            "without losses on a training sample nobody can tell overfitting from a run that "
-            "falls apart; set evaluation.train_sample_pairs to 1000",
-            evidence,
-        )
-    return _FINDINGS[found.state](record, evaluations, found, found.rise, evidence)
-
-
-def _overfitting(
-    record: RunRecord, evaluations: Evaluations, found: Overfit, rise: Rise, evidence: list[Figure]
-) -> Finding:
-    step = _step(evaluations, rise)
-    bleu = ""
-    confidence: Confidence = "high" if rise.spreads > 2 * RISE_SPREADS else "medium"
-    if found.bleu_falls:
-        bleu = f" BLEU has fallen by {-found.bleu_change:.1f} since then."
-    elif not math.isnan(found.bleu_change):
-        confidence = "medium"
-        bleu = " BLEU has not fallen yet: so far it costs probabilities, not translations."
-    best = f" ({record.best_checkpoint})" if record.best_checkpoint else ""
-    return Finding(
-        KEY,
-        QUESTION,
-        "yes",
-        confidence,
-        f"Yes, since step {step:,}: the validation loss has risen by {rise.rise:.3f} nats while "
-        f"the loss on a fixed sample of the training pairs went on falling by "
-        f"{-found.train_change:.3f}.{bleu}",
-        evidence,
-        f"Use the best checkpoint{best} or one from around step {step:,}, and stop this run. For a "
-        "better model: more training pairs, more model.dropout, or a smaller model; "
-        "training.patience stops the next run in time.",
-    )
-
-
-def _not(
-    record: RunRecord, evaluations: Evaluations, found: Overfit, rise: Rise, evidence: list[Figure]
-) -> Finding:
-    last = evaluations.validation[-1]
-    few = len(evaluations) < 6
-    confidence: Confidence = "medium" if few else "high"
-    if rise.after == 0 or rise.rise <= 0:
-        how = f"the validation loss is at its lowest, {last:.3f} nats"
-    elif rise.spreads < DOUBT_SPREADS:
-        how = (
-            f"the validation loss, {last:.3f} nats, has not risen by more than it wavers from one "
-            "evaluation to the next"
-        )
-        confidence = "medium"
-    elif rise.rise < RISE_NATS:
-        how = f"the validation loss has risen by no more than {rise.rise:.3f} nats"
-        confidence = "medium"
-    elif rise.rise < PASSED_TIMES * rise.passed:
-        how = (
-            f"the validation loss has risen by {rise.rise:.3f} nats, hardly more than in earlier "
-            "rises from which it came back"
-        )
-        confidence = "low"
-    elif rise.spreads < RISE_SPREADS:
-        how = f"the validation loss has risen by {rise.rise:.3f} nats, {_HARDLY}"
-        confidence = "low"
-    else:
-        how = "the validation loss has risen and does not rise steadily against the training sample"
-        confidence = "low"
-    gap = ""
-    if not math.isnan(evaluations.train_sample[-1]):
-        gap = (
-            f" It is {abs(last - evaluations.train_sample[-1]):.3f} nats "
-            f"{'above' if last >= evaluations.train_sample[-1] else 'below'} the loss on a sample "
-            "of the training pairs; such a gap alone is no overfitting."
-        )
+        sentence = words.too_few(len(evaluations), LEAST_EVALUATIONS)
+        return Finding(KEY, QUESTION, "too early to say", "none", sentence, evidence)
+    rise = found.rise
+    step = int(evaluations.steps[rise.lowest])
+    evidence += _changes(found, rise, step)
+    if math.isnan(found.train_change) and rise.spreads >= RISE_SPREADS:
+        return unknown(KEY, QUESTION, words.cannot_tell(step), evidence)
+    match found.state:
+        case "overfitting":
+            confidence, bleu = _with_bleu(found, rise)
+            sentence = words.yes(step, rise, found.train_change, bleu)
+            advice = words.advice_on_yes(step, record.best_checkpoint, found.bleu_rises)
+            return Finding(KEY, QUESTION, "yes", confidence, sentence, evidence, advice)
+        case "both rise":
+            sentence = words.both_rise(step, rise, found.train_change)
+            advice = "Use the best checkpoint, and start a new run with a lower learning rate."
+            return Finding(KEY, QUESTION, "no", "high", sentence, evidence, advice)
+        case "perhaps":
+            more = max(1, LEAST_AFTER - rise.after) if rise.spreads >= RISE_SPREADS else 0
+            sentence = words.perhaps(step, rise, more)
+            return Finding(KEY, QUESTION, "too early to say", "low", sentence, evidence)
+    how, confidence = _why_not(evaluations, rise)
+    sample = evaluations.train_sample[-1]
+    gap = "" if math.isnan(sample) else words.gap(evaluations.validation[-1], sample)
     return Finding(KEY, QUESTION, "no", confidence, f"No: {how}.{gap}", evidence)
 
 
-def _perhaps(
-    record: RunRecord, evaluations: Evaluations, found: Overfit, rise: Rise, evidence: list[Figure]
-) -> Finding:
-    more = max(1, LEAST_AFTER - rise.after)
-    risen = (
-        f"since step {_step(evaluations, rise):,} the validation loss has risen by "
-        f"{rise.rise:.3f} nats"
-    )
+def _with_bleu(found: Overfit, rise: Rise) -> tuple[Confidence, str]:
+    """How sure it is, and what BLEU says to it."""
+    confidence: Confidence = "high" if rise.spreads > 2 * RISE_SPREADS else "medium"
+    if found.bleu_falls:
+        return confidence, words.BLEU_FALLS.format(-found.bleu_change)
+    if found.bleu_rises:
+        return "medium", words.BLEU_RISES.format(found.bleu_change)
+    if math.isnan(found.bleu_change):
+        return confidence, ""
+    return "medium", words.BLEU_WAVERS
+
+
+def _why_not(evaluations: Evaluations, rise: Rise) -> tuple[str, Confidence]:
+    last = float(evaluations.validation[-1])
+    if rise.after == 0 or rise.rise <= 0:
+        few = len(evaluations) < FEW_EVALUATIONS
+        return words.at_its_lowest(last), "medium" if few else "high"
+    if rise.spreads < DOUBT_SPREADS:
+        return words.wavers(last), "medium"
+    if rise.rise < RISE_NATS:
+        return words.small(rise), "medium"
+    if rise.rise < PASSED_TIMES * rise.passed:
+        return words.passed_before(rise), "low"
     if rise.spreads < RISE_SPREADS:
-        why = f"{_HARDLY}. The next evaluations will tell."
-    else:
-        why = (
-            f"but there {_are(rise.after)} since then. After {count(more, 'more evaluation')} it "
-            "can be said."
-        )
-    return Finding(
-        KEY,
-        QUESTION,
-        "too early to say",
-        "low",
-        f"Too early to say: {risen}, {why}",
-        evidence,
-    )
+        return words.in_doubt(rise), "low"
+    return words.UNSTEADY, "low"
 
 
-def _both_rise(
-    record: RunRecord, evaluations: Evaluations, found: Overfit, rise: Rise, evidence: list[Figure]
-) -> Finding:
-    return Finding(
-        KEY,
-        QUESTION,
-        "no",
-        "high",
-        f"No, but after step {_step(evaluations, rise):,} the run began to lose what it had "
-        f"learned: the validation loss has risen by {rise.rise:.3f} nats, and so has the loss on a "
-        f"sample of the training pairs, by {found.train_change:.3f}. That is no overfitting but a "
-        "learning rate that is too high, or broken data.",
-        evidence,
-        "Use the best checkpoint, and start a new run with a lower learning rate.",
-    )
-
-
-_FINDINGS = {
-    "overfitting": _overfitting,
-    "not": _not,
-    "perhaps": _perhaps,
-    "both rise": _both_rise,
-}
-
-
-def _evidence(evaluations: Evaluations) -> list[Figure]:
+def _losses(evaluations: Evaluations) -> list[Figure]:
     last = int(evaluations.steps[-1])
     validation, sample = evaluations.validation[-1], evaluations.train_sample[-1]
     errors = evaluations.validation_error[-1], evaluations.train_sample_error[-1]
@@ -278,24 +193,23 @@ def loss_figure(name: str, value: float, error: float, note: str) -> Figure:
     return Figure(name, float(value), "nats", float(value - half), float(value + half), note)
 
 
-def _rise_figure(rise: Rise) -> Figure:
+def _changes(found: Overfit, rise: Rise, step: int) -> list[Figure]:
+    """Since the validation loss was lowest."""
+    is_it = found.state == "overfitting"
     half = 1.96 * rise.error
-    return Figure(
-        "rise of the validation loss since then",
-        rise.rise,
-        "nats",
-        rise.rise - half,
-        rise.rise + half,
-        f"{count(rise.after, 'evaluation')} since then",
-    )
-
-
-def _step(evaluations: Evaluations, rise: Rise) -> int:
-    return int(evaluations.steps[rise.lowest])
-
-
-def _are(number: int) -> str:
-    return f"{'is' if number == 1 else 'are'} {count(number, 'evaluation')}"
+    return [
+        Figure("began after step" if is_it else "validation lowest after step", step, "steps"),
+        Figure(
+            "rise of the validation loss since then",
+            rise.rise,
+            "nats",
+            rise.rise - half,
+            rise.rise + half,
+            f"{count(rise.after, 'evaluation')} since then",
+        ),
+        Figure("change of the train-sample loss since then", _known(found.train_change), "nats"),
+        Figure("change of BLEU since then", _known(found.bleu_change), "BLEU"),
+    ]
 
 
 def _known(value: float) -> float | None:

@@ -1,14 +1,34 @@
-"""Whether a noisy curve that fell has begun to rise, by how much and since when. Pure."""
+"""Whether a noisy curve that fell has begun to rise, by how much and since when. Pure.
+
+What blurs a rise is how far a curve wavers by itself, and that may be slow: where neighbors err
+alike, points far apart differ by more than neighbors do, and a few of them look like a trend.
+"""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.diagnosis.curve_fits import LEAST_NOISE, LEAST_POINTS, NORMAL_SPREAD, Numbers
+from dragoman.diagnosis.curve_fits import (
+    LEAST_NOISE,
+    LEAST_POINTS,
+    NORMAL_SPREAD,
+    OUTLIER,
+    Numbers,
+    alike,
+    less_for_outliers,
+)
 
-_FURTHEST = 5
-"""Evaluations over which a curve may waver."""
+_ROUNDS = 4
+_DOUBT = 1.5
+"""Standard errors by which neighbors may err more alike than it looks. Few points around a curve
+that was fitted to them always look more independent than they are."""
+_MOST_ALIKE = 0.98
+_BEYOND_MEASURE = 1e100
+"""Squares of more are no numbers any more."""
+_CURVED_FALL = 2
+"""Points before the lowest one from which on their fall may be curved: losses bend most where they
+are steepest, and that is no noise."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +74,7 @@ def rise_of(values: Numbers) -> Rise | None:
         lowest,
         after,
         rise=float(now.mean() - smooth.min()),
-        error=noise_of(values[level_since:]) * math.sqrt(1 / len(now) + 1 / 3),
+        error=wander_of(values[level_since:], lowest - level_since, after),
         passed=float(passed.max()),
         level_since=level_since,
     )
@@ -66,18 +86,57 @@ def _level_since(values: Numbers) -> int:
     return min(first, max(0, len(values) - LEAST_POINTS))
 
 
-def noise_of(values: Numbers) -> float:
-    """Standard deviation around whatever smooth curve the points follow.
+def wander_of(values: Numbers, bend: int, apart: int) -> float:
+    """How far from each other noise alone takes two points that are so many evaluations apart: one
+    standard deviation. NaN: values are missing, or beyond all measure.
 
-    Seen in how far a point lies from the line through its neighbors; in longer curves also from a
-    parabola through some further away, since what wavers slowly looks smooth from near. The first
-    third, where a loss bends most, is left out there.
+    The curve itself may fall before the `bend` and rise after it. Noise of which a share `kept`
+    is left at each next evaluation takes neighbors apart by `step`, and points further away by
+    more, up to what independent ones differ by.
     """
-    if len(values) < 3:
-        return math.inf
-    later = values[len(values) // 3 :]
-    distances = range(2, min(_FURTHEST, len(values) // 8) + 1)
-    return max(_noise_near(values), *(_noise_further(later, each) for each in distances), 0.0)
+    if len(values) < 3 or not np.abs(values).max() < _BEYOND_MEASURE:
+        return math.nan
+    residuals, parameters = _around_a_bend(values, bend)
+    steps = np.diff(residuals)
+    degrees = max(1, len(steps) - parameters + 1)
+    step = max(LEAST_NOISE, math.sqrt(float(steps @ steps) / degrees))
+    kept = alike(residuals) + _DOUBT / math.sqrt(len(residuals))
+    kept = min(_MOST_ALIKE, max(0.0, kept))
+    return step * math.sqrt((1 - kept ** max(1, apart)) / (1 - kept))
+
+
+def _around_a_bend(values: Numbers, bend: int) -> tuple[Numbers, int]:
+    """What is left of the values around a curve that bends once, and how many parameters it has
+    with its bend.
+
+    It may stay level for a while after its lowest point: the bend is put where the curve then fits
+    best. Outliers count as much as is usual.
+    """
+    later = range(bend, max(bend, (bend + len(values)) // 2) + 1)
+    curves = [_bent_at(each, len(values)) for each in later]
+    left = [_residuals(curve, values) for curve in curves]
+    best = int(np.argmin([np.abs(residuals).sum() for residuals in left]))
+    most = OUTLIER * max(LEAST_NOISE, NORMAL_SPREAD * float(np.median(np.abs(left[best]))))
+    return np.clip(left[best], -most, most), curves[best].shape[1] + 1
+
+
+def _bent_at(bend: int, count: int) -> Numbers:
+    places = (np.arange(count) - bend) / count
+    before, since = np.minimum(0.0, places), np.maximum(0.0, places)
+    columns = [np.ones_like(places), since]
+    columns += [before] if bend >= 1 else []
+    columns += [before**2] if bend >= _CURVED_FALL else []
+    return np.stack(columns, axis=1)
+
+
+def _residuals(curve: Numbers, values: Numbers) -> Numbers:
+    """Around the curve's best fit, outliers counting less."""
+    roots = np.ones_like(values)
+    for _ in range(_ROUNDS):
+        found = np.linalg.lstsq(curve * roots[:, None], values * roots, rcond=None)[0]
+        residuals = np.asarray(values - curve @ found)
+        roots = np.sqrt(less_for_outliers(residuals))
+    return residuals
 
 
 def _noise_near(values: Numbers) -> float:
@@ -85,11 +144,3 @@ def _noise_near(values: Numbers) -> float:
     if len(bends) < 4:  # too few for a median to be trusted
         return max(LEAST_NOISE, float(np.sqrt(np.mean(bends**2))))
     return max(LEAST_NOISE, NORMAL_SPREAD * float(np.median(np.abs(bends))))
-
-
-def _noise_further(values: Numbers, distance: int) -> float:
-    first, second, third, fourth = (
-        values[step * distance : len(values) - (3 - step) * distance] for step in range(4)
-    )
-    bends = (fourth - 3 * third + 3 * second - first) / math.sqrt(20)
-    return NORMAL_SPREAD * float(np.median(np.abs(bends)))

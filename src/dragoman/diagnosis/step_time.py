@@ -51,8 +51,12 @@ _WORDS = {
     "hang": "hanging",
     "not known": "for reasons that not all ranks have recorded",
 }
+SAVE_LESS_OFTEN = (
+    "Saving holds up the steps behind it: save less often (checkpoints.every_steps, or a larger "
+    "checkpoints.lost_minutes)."
+)
 _ADVICE = {
-    "checkpoint": "Saving holds up the steps behind it: save less often (checkpoints.every_steps).",
+    "checkpoint": SAVE_LESS_OFTEN,
     "data": "The data comes in bursts: see what the processes that read it wait for.",
     "straggler": "See which host the others wait for.",
     "network": "See what the answer about the network says.",

@@ -7,10 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.diagnosis.anatomy import Split, is_hang
-from dragoman.diagnosis.bottleneck import BOUND_SHARE, shares_of
+from dragoman.diagnosis.bottleneck import BOUND_SHARE, Link, latency_explains, shares_of
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.history import History
-from dragoman.diagnosis.node_traffic import NodeTraffic, gradient_bytes, node_traffic
+from dragoman.diagnosis.node_traffic import (
+    NodeTraffic,
+    gradient_bytes,
+    link_between,
+    node_traffic,
+)
 from dragoman.diagnosis.record import RunRecord
 from dragoman.diagnosis.rows import group_column
 from dragoman.diagnosis.series import Estimate, correlation, varies
@@ -60,6 +65,9 @@ def answer(record: RunRecord, history: History) -> Finding:
             "the bytes on the network were not counted",
             [Figure("predicted per step", predicted, "bytes", note=_formula(record, history))],
         )
+    if math.isnan(_mean(nodes, "predicted")):
+        sent = Figure("sent per step", _mean(nodes, "sent"), "bytes")
+        return unknown(KEY, QUESTION, "how much had to be sent was not recorded", [sent])
     together = together_of(history)
     anatomy = history.anatomy
     split = anatomy.mean(np.flatnonzero(anatomy.usual)) if len(anatomy) else None
@@ -70,7 +78,10 @@ def answer(record: RunRecord, history: History) -> Finding:
         verdict=verdict,
         confidence=_confidence(nodes, len(history.steps)),
         sentence=" ".join(
-            [_counted(nodes, verdict, record, history), _explained(nodes, together, split)]
+            [
+                _counted(nodes, verdict, record, history),
+                _explained(nodes, together, split, link_between(record, nodes)),
+            ]
         ),
         evidence=_figures(nodes, together, record, history),
         advice=_advice(verdict, nodes),
@@ -81,7 +92,7 @@ def compared(nodes: Sequence[NodeTraffic], step_s: float) -> str:
     """All nodes together: what was counted against what the algorithm must send."""
     counted = math.fsum(node.bytes_per_step["sent"] for node in nodes)
     predicted = math.fsum(node.bytes_per_step["predicted"] for node in nodes)
-    if math.isnan(predicted) or not predicted:
+    if not predicted:
         return "no traffic" if counted < ALLOWED_BYTES * len(nodes) else "more than predicted"
     allowed = (ALLOWED_BYTES + ALLOWED_RATE * step_s) * len(nodes)
     if counted > MORE * predicted + allowed:
@@ -127,8 +138,8 @@ def _counted(
 ) -> str:
     sent = _mean(nodes, "sent")
     predicted = _mean(nodes, "predicted")
-    if math.isnan(predicted) or not predicted:
-        return f"Each node sent {size(sent)} a step; how much it had to send is not recorded."
+    if not predicted:
+        return f"Each node sent {size(sent)} a step, though nothing had to travel."
     difference = sent / predicted - 1
     is_ring = record.config.training.sharding == "none"
     words = (
@@ -140,14 +151,16 @@ def _counted(
         case "as predicted":
             return words + ": confirmations and small messages account for such differences."
         case "more than predicted":
-            again = _retransmitted(nodes)
+            again = retransmitted(nodes)
             if again > MUCH_AGAIN:
                 return f"{words}; {percent(again)} of the packets had to be sent again."
             return words + ": something else uses the same interface while steps are done."
     return words + ": gradients travel in fewer bytes, or some of them over another interface."
 
 
-def _explained(nodes: Sequence[NodeTraffic], together: Together, split: Split | None) -> str:
+def _explained(
+    nodes: Sequence[NodeTraffic], together: Together, split: Split | None, link: Link
+) -> str:
     sent = _mean(nodes, "sent")
     constant = f"The bytes of a step hardly differ from step to step ({percent(together.scatter)})"
     if together.with_rate is None:
@@ -167,6 +180,11 @@ def _explained(nodes: Sequence[NodeTraffic], together: Together, split: Split | 
     if split is None or math.isnan(split.network_s):
         return f"{why}. How much of a step the traffic takes is not known."
     if shares_of(split).network >= BOUND_SHARE:
+        if latency_explains(split, link):
+            return (
+                f"{why}. Here messages on their way set the time and not their bytes, which fill "
+                "nothing like the link."
+            )
         at_most = sent / split.network_s
         return (
             f"{why}. Here the traffic sets the time and not the reverse: the bytes alone take "
@@ -190,11 +208,10 @@ def _figures(
     received = _mean(nodes, "received")
     if not math.isnan(received):
         found.append(Figure("received per step", received, "bytes"))
-    if not math.isnan(predicted):
-        note = "" if record.config.training.sharding == "full" else _formula(record, history)
-        found.append(Figure("predicted per step", predicted, "bytes", note=note))
-        if predicted:
-            found.append(Figure("counted over predicted", sent / predicted, ""))
+    note = "" if record.config.training.sharding == "full" else _formula(record, history)
+    found.append(Figure("predicted per step", predicted, "bytes", note=note))
+    if predicted:
+        found.append(Figure("counted over predicted", sent / predicted, ""))
     found.append(Figure("scatter of the bytes per step", together.scatter, "share"))
     for name, estimate in (
         ("correlation of step time with traffic per second", together.with_rate),
@@ -209,7 +226,7 @@ def _figures(
     return found
 
 
-def _retransmitted(nodes: Sequence[NodeTraffic]) -> float:
+def retransmitted(nodes: Sequence[NodeTraffic]) -> float:
     shares = (node.retransmitted for node in nodes)
     return max((share for share in shares if not math.isnan(share)), default=0.0)
 
@@ -225,6 +242,6 @@ def _confidence(nodes: Sequence[NodeTraffic], steps: int) -> Confidence:
 def _advice(verdict: str, nodes: Sequence[NodeTraffic]) -> str:
     if verdict != "more than predicted":
         return ""
-    if _retransmitted(nodes) > MUCH_AGAIN:
+    if retransmitted(nodes) > MUCH_AGAIN:
         return "Look for a damaged cable, a full switch or a wrong packet size on the way."
     return "See what else uses this interface: copies of data, other runs, backups."

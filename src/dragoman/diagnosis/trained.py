@@ -201,6 +201,19 @@ def _lost(history: History, evaluations: Evaluations) -> str:
 def _best_is_behind(evaluations: Evaluations, overfit: Overfit, evidence: list[Figure]) -> Finding:
     assert overfit.rise is not None
     step = int(evaluations.steps[overfit.rise.lowest])
+    if overfit.bleu_rises:
+        return Finding(
+            KEY,
+            QUESTION,
+            "not yet",
+            "low",
+            f"Not yet, going by the translations: BLEU has risen by {overfit.bleu_change:.1f} "
+            f"since step {step:,}, and still rises. The validation loss was lowest there and has "
+            f"risen by {overfit.rise.rise:.3f} nats since then, while the training sample's falls: "
+            "the model grows too sure of itself, and that will cost translations in time.",
+            evidence,
+            "Train on while BLEU rises, and use the checkpoint with the best BLEU.",
+        )
     return Finding(
         KEY,
         QUESTION,

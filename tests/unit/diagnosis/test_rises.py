@@ -4,17 +4,53 @@ import numpy as np
 import pytest
 from unit.diagnosis.learning_run import noise
 
-from dragoman.diagnosis.rises import noise_of, rise_of
+from dragoman.diagnosis.rises import rise_of, wander_of
 
 
 def noisy(values, spread, seed):
     return values + noise(len(values), spread, seed)
 
 
-def test_noise_is_told_apart_from_the_curve():
-    shares = np.linspace(0.1, 1.0, 400)
-    assert noise_of(noisy(2.0 + 0.4 * shares**-0.6, 0.01, 4)) == pytest.approx(0.01, rel=0.15)
-    assert noise_of(np.ones(2)) == math.inf
+def wavering(count, spread, kept, seed):
+    """Noise of which a share is kept from each point to the next."""
+    fresh = noise(count, spread, seed)
+    values = np.copy(fresh)
+    for place in range(1, count):
+        values[place] = kept * values[place - 1] + math.sqrt(1 - kept**2) * fresh[place]
+    return values
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.9])
+def test_far_points_wander_further_apart_where_noise_is_kept(kept):
+    places = np.arange(400)
+    curve = 2.0 + 0.002 * np.abs(places - 200)
+    found = [
+        [wander_of(curve + wavering(400, 0.01, kept, seed), 200, apart) for apart in (1, 100)]
+        for seed in range(20)
+    ]
+    near, far = np.mean(found, axis=0)
+    assert near == pytest.approx(0.01 * math.sqrt(2 * (1 - kept)), rel=0.1)
+    # Not less than the truth, and not by much more: few points look too independent.
+    assert 0.95 <= far / (0.01 * math.sqrt(2)) <= 1.5
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.0], [1.0, math.nan, 1.0, 1.0], [1.0, 1e308, 1e308]])
+def test_what_cannot_be_measured_wanders_nobody_knows_how_far(values):
+    assert math.isnan(wander_of(np.array(values), 1, 2))
+
+
+def test_a_level_stretch_before_the_rise_is_no_noise():
+    places = np.arange(20)
+    curve = 2.0 + 0.05 * np.maximum(0, places - 11)
+    assert wander_of(noisy(curve, 0.005, 3), 3, 8) < 0.03
+
+
+def test_one_bad_evaluation_does_not_hide_a_rise():
+    values = noisy(2.0 + 0.02 * np.abs(np.arange(25) - 10), 0.002, 8)
+    values[16] += 1.5
+    rise = rise_of(values)
+    assert rise is not None
+    assert rise.spreads > 8
 
 
 def test_a_rise_begins_where_the_curve_left_its_lowest_level():
@@ -25,12 +61,6 @@ def test_a_rise_begins_where_the_curve_left_its_lowest_level():
     assert rise.rise == pytest.approx(0.27, abs=0.02)
     assert rise.spreads > 15
     assert rise_of(values[:2]) is None
-
-
-def test_what_wavers_slowly_is_noise_too():
-    slow = np.convolve(noise(204, 0.02, 6), np.ones(5) / 5, "valid")
-    truly = 0.02 / math.sqrt(5)
-    assert noise_of(2.0 + slow) == pytest.approx(truly, rel=0.3)
 
 
 def test_an_earlier_rise_that_passed_is_remembered():

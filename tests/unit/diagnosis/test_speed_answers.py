@@ -8,7 +8,8 @@ from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.report.fake_run import WALL_AT, evaluated, started, step
 
 from dragoman.diagnosis import devices, duration, network, step_time, traffic
-from dragoman.diagnosis.device_use import Use, verdict_of
+from dragoman.diagnosis.bottleneck import Shares
+from dragoman.diagnosis.device_use import Use, answer_in_words, verdict_of
 from dragoman.telemetry.events import (
     AttemptEnded,
     CheckpointSaved,
@@ -29,21 +30,30 @@ def traffic_of(sent=WIRE_BYTES, predicted=WIRE_BYTES):
     return lambda rank, number: {"traffic_bytes": bytes_}
 
 
-def slow_link(run, network_s=2.0, since=1, port="1000 Mbit/s", rate=125e6):
+def slow_link(
+    run,
+    network_s=2.0,
+    since=1,
+    port="1000 Mbit/s",
+    rate=125e6,
+    sent=WIRE_BYTES,
+    rest_s=lambda number: 0.005,
+):
     """Sensors a second apart that see the link at `rate` while it works."""
 
     def beside(rank, end):
         host = f"host-{rank}"
         yield 1.0, SensorsFound(host, ["network"], {}, {"network/eth0": port})
         for second in range(2, int(end)):
-            sent = rate * second
+            counted = rate * second
             names = ("sent_bytes_total", "received_bytes_total")
-            yield float(second), SensorReading({f"network/eth0/{name}": sent for name in names})
+            yield float(second), SensorReading({f"network/eth0/{name}": counted for name in names})
 
     def parts(rank, number):
-        return with_parts(communication=network_s if number >= since else 0.02)
+        return with_parts(communication=network_s if number >= since else 0.02, rest=rest_s(number))
 
-    return write_steps(run, parts, more=traffic_of(), beside=lambda r, e: list(beside(r, e)))
+    more = traffic_of(sent, predicted=sent)
+    return write_steps(run, parts, more=more, beside=lambda r, e: list(beside(r, e)))
 
 
 def test_a_slow_link_is_the_bottleneck_with_its_figures_and_what_would_help(tmp_path):
@@ -65,7 +75,7 @@ def test_a_port_that_promises_more_than_passes_is_found_out(tmp_path):
 
     assert found.verdict == "network-bound"
     assert "eth0 of host-0 says 1 Gbit/s" in found.sentence
-    assert "something on the way is slower than the port" in found.sentence
+    assert "something on the way, or another host of the ring, is slower" in found.sentence
 
 
 def test_a_link_that_slows_down_is_told_since_when(tmp_path):
@@ -85,6 +95,93 @@ def test_a_straggler_is_named_by_its_host(tmp_path):
     assert found.verdict == "straggler"
     assert "host-1" in found.sentence
     assert figure(found, "waiting for stragglers") == pytest.approx(0.5)
+
+
+def test_a_host_that_is_late_because_of_its_data_is_not_said_to_be_throttled(tmp_path):
+    def parts(rank, number):
+        return with_parts(data=0.01 + 0.5 * rank, communication=0.55 - 0.5 * rank)
+
+    found = network.answer(*read(write_steps(new_run(tmp_path), parts)))
+
+    assert found.verdict == "straggler"
+    assert "host-1 is slower than the others, because it waits for its data" in found.sentence
+    assert "read the data for host-1" in found.advice
+    assert "throttled" not in found.advice
+
+
+def mixed(tmp_path, network_s, late_s):
+    def parts(rank, number):
+        own = {"backward": 0.6 + late_s * rank, "communication": network_s + late_s * (1 - rank)}
+        return with_parts(**own)
+
+    return network.answer(*read(write_steps(new_run(tmp_path), parts)))
+
+
+def test_what_holds_a_run_back_as_well_is_told_and_lowers_the_confidence(tmp_path):
+    found = mixed(tmp_path, network_s=1.0, late_s=0.9)
+
+    assert (found.verdict, found.confidence) == ("network-bound", "medium")
+    assert "Beside that waiting for host-1 takes 900 ms" in found.sentence
+
+
+def test_a_network_that_comes_second_is_not_acquitted(tmp_path):
+    found = mixed(tmp_path, network_s=0.9, late_s=1.4)
+
+    assert (found.verdict, found.confidence) == ("straggler", "high")
+    assert found.sentence.startswith("The network is not what holds the run back most: host-1")
+    assert "Beside that the network takes 900 ms" in found.sentence
+
+
+def test_a_small_second_hindrance_is_not_worth_a_word(tmp_path):
+    found = mixed(tmp_path, network_s=0.05, late_s=1.4)
+
+    assert found.sentence.startswith("The network is not the bottleneck: host-1")
+    assert "Beside that" not in found.sentence
+
+
+def test_the_host_with_the_slowest_port_is_named(tmp_path):
+    run = slow_link(new_run(tmp_path))
+    path = run.directory.events_of(1, 0)
+    path.write_text(path.read_text().replace("1000 Mbit/s", "10000 Mbit/s"))
+    found = network.answer(*read(run))
+
+    assert "eth0 of host-1 says 1 Gbit/s, the others 10 Gbit/s or more" in found.sentence
+    assert "something on the way" not in found.sentence
+
+
+def test_a_link_that_has_recovered_is_told_to_be_over(tmp_path):
+    def parts(rank, number):
+        return with_parts(communication=2.0 if number <= 30 else 0.02)
+
+    found = network.answer(*read(write_steps(new_run(tmp_path), parts, more=traffic_of())))
+
+    assert found.verdict == "network-bound"
+    assert "That holds until step 30" in found.sentence
+    assert found.advice.startswith("It has been over since step 31;")
+
+
+@pytest.mark.parametrize(
+    ("sent", "offers_halving", "tells_of_others"),
+    [(WIRE_BYTES, True, False), (WIRE_BYTES / 2, False, False), (2 * WIRE_BYTES, True, True)],
+)
+def test_what_would_help_depends_on_the_bytes_that_pass(
+    tmp_path, sent, offers_halving, tells_of_others
+):
+    run = write_steps(
+        new_run(tmp_path), lambda *_: with_parts(communication=2.0), more=traffic_of(sent=sent)
+    )
+    advice = network.answer(*read(run)).advice
+
+    assert ("bf16 on the wire" in advice) == offers_halving
+    assert ("see the answer about the traffic first" in advice) == tells_of_others
+
+
+def test_saving_that_holds_up_the_steps_is_told_with_what_would_help(tmp_path):
+    run = write_steps(new_run(tmp_path), lambda *_: with_parts(checkpoint=1.0))
+    record, history = read(run)
+
+    assert "save less often" in network.answer(record, history).advice
+    assert "waiting for a checkpoint's copy" in devices.answer(record, history).sentence
 
 
 def test_one_worker_has_no_network(tmp_path):
@@ -297,6 +394,49 @@ def test_bytes_that_were_not_counted_are_not_known_but_predicted(tmp_path):
     assert figure(found, "predicted per step") == 4 * 60_880_896  # 2 x 1/2 of the gradients
 
 
+def test_bytes_without_a_prediction_are_compared_with_nothing(tmp_path):
+    run = write_steps(
+        new_run(tmp_path),
+        lambda *_: with_parts(),
+        more=lambda *_: {"traffic_bytes": {"sent": WIRE_BYTES, "received": WIRE_BYTES}},
+    )
+    found = traffic.answer(*read(run))
+
+    assert (found.verdict, found.confidence) == ("not known", "none")
+    assert figure(found, "sent per step") == WIRE_BYTES
+
+
+def test_where_the_way_takes_the_time_the_bytes_are_not_blamed(tmp_path):
+    run = slow_link(
+        new_run(tmp_path), rate=1e6, sent=1e6, rest_s=lambda number: 0.5 + 0.01 * (number % 7)
+    )
+    record, history = read(run)
+    found = traffic.answer(record, history)
+
+    assert network.answer(record, history).verdict == "latency-bound"
+    assert "messages on their way set the time and not their bytes" in found.sentence
+    assert "the bytes alone take" not in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("starting_s", "advice"), [(49.0, "Starting took"), (24.0, "Evaluate"), (1.0, "Evaluate")]
+)
+def test_advice_is_against_what_takes_most_of_the_time(tmp_path, starting_s, advice):
+    """Evaluating takes 25 s."""
+    run = new_run(tmp_path)
+    run.with_events(
+        [
+            (0.0, started()),
+            (starting_s + 1.0, step(1, 1.0)),
+            (starting_s + 26.0, dataclasses.replace(evaluated(1), seconds=25.0)),
+            (starting_s + 51.0, step(2, 25.0)),
+            (starting_s + 51.0, AttemptEnded(2, "finished", "done")),
+        ]
+    )
+
+    assert duration.answer(*read(run)).advice.startswith(advice)
+
+
 def gpu_run(run, communication=0.05, driver=99.0, power_w=260.0, flops=5e13):
     def beside(rank, end):
         gpu = DeviceFound("cuda:0", "V100", "fp16", 1e14, 16e9)
@@ -333,6 +473,16 @@ def test_a_driver_that_says_100_percent_of_a_waiting_gpu_is_explained(tmp_path):
     assert found.verdict == "mostly waiting"
     assert "The driver shows 100 % utilisation although they wait" in found.sentence
     assert "a kernel that spins" in found.sentence
+
+
+def test_waiting_outside_of_collectives_is_not_blamed_on_them():
+    waiting = dataclasses.replace(USED, computing=0.4)
+    in_collectives = Shares(0.4, 0.3, 0.28, 0.0, 0.0, 0.02, 0.0)
+    for_copies = Shares(0.4, 0.01, 0.01, 0.0, 0.56, 0.02, 0.0)
+
+    assert "a kernel that spins" in answer_in_words(waiting, in_collectives)
+    assert "a kernel that spins" not in answer_in_words(waiting, for_copies)
+    assert "56 % waiting for a checkpoint's copy" in answer_in_words(waiting, for_copies)
 
 
 USED = Use(computing=0.96, flops=0.5, driver=1.0, power=0.87, cpu=0.2, foreign_cpu=0.0, is_gpu=True)

@@ -131,6 +131,16 @@ def test_a_run_past_its_best_is_trained_and_told_so(tmp_path):
     assert "10,000" in found.sentence
 
 
+def test_past_its_lowest_loss_a_run_whose_bleu_rises_goes_on(tmp_path):
+    steps = np.arange(1, 26)
+    validation = 2.0 + np.abs(steps - 10) * 0.02 + noise(25, 0.002, 4)
+    run = learned(tmp_path / "run", validation, 2.0 - 0.03 * steps, bleu=np.linspace(20, 25, 25))
+    found = run.asked(answer)
+    assert (found.verdict, found.confidence) == ("not yet", "low")
+    assert "BLEU has risen by" in found.sentence
+    assert "10,000" in found.sentence
+
+
 @pytest.mark.parametrize("last", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_has_diverged(tmp_path, last):
     found = learned(tmp_path / "run", [*PLATEAU, last]).asked(answer)

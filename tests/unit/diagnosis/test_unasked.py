@@ -132,7 +132,16 @@ def test_a_step_that_took_an_hour_is_a_hang(tmp_path):
         lambda rank, number: with_parts(communication=3600.0 if number == 30 else 0.05),
     )
 
-    assert "after step 29" in hangs.finding(*read(run)).sentence
+    assert "after step 29 (waiting for the network)" in hangs.finding(*read(run)).sentence
+
+
+def test_a_hang_that_nothing_explains_has_no_cause(tmp_path):
+    run = write_steps(
+        new_run(tmp_path),
+        lambda rank, number: with_parts(forward=3600.0 if number == 30 else 0.3),
+    )
+
+    assert hangs.finding(*read(run)).sentence == "Nothing went on for 1 h after step 29."
 
 
 def test_several_that_always_are_late_are_not_late_in_turn(tmp_path):
