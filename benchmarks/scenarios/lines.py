@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.telemetry.events import Stamped, StepDone, to_line
+from dragoman.telemetry.events import Stamped, to_line
 
 _FIRST_MARK = 777_000_000
 _MARK = re.compile(r"777000\d{3}")
@@ -39,10 +39,7 @@ def lines_of(kind: type[Any], wall_at: Any, monotonic_at: Any, columns: Columns)
     order = [int(found[0]) - _FIRST_MARK for found in _MARK.finditer(example)]
     template = _MARK.sub("%s", example.replace("%", "%%"))
     rows = zip(*(slots[number] for number in order), strict=True)
-    text = "".join(map(template.__mod__, rows))
-    if kind is StepDone:  # the one kind of which to_line does so
-        text = text.replace("e-", "E-")  # no name in a step has these two letters
-    return text.splitlines(keepends=True)
+    return list(map(template.__mod__, rows))
 
 
 def _written(values: Any) -> Sequence[object]:

@@ -28,10 +28,10 @@ LEAST_AFTER = 3
 """Evaluations after the lowest one, before a rise is called one."""
 RISE_NATS = 0.02
 """Smaller rises cost less than other seeds do."""
-RISE_SPREADS = 3.8
+RISE_SPREADS = 4.3
 """The lowest of many noisy points lies too low, so the usual two will not do. Of simulated plateaus
-of 8 to 40 evaluations almost none rose as far and as steadily where neighbors were independent, up
-to four in a hundred where they were correlated by 0.8, and more beyond that."""
+of 8 to 40 evaluations none rose as far and as steadily where neighbors were independent; where they
+were correlated by 0.8, three in a hundred did, and of those with only a dozen points up to ten."""
 PASSED_TIMES = 1.5
 """How much further it must have gone than rises before that passed."""
 DOUBT_SPREADS = 2.0
@@ -83,15 +83,20 @@ def overfit_of(evaluations: Evaluations) -> Overfit:
 def change_since(values: Numbers, rise: Rise) -> float:
     """To the mean of up to three newest points. From the lowest one alone: before it a curve may
     still have fallen steeply, after it jumped."""
-    newest = values[-min(3, max(1, rise.after)) :]
+    newest = values[-_newest(rise) :]
     return float(newest.mean() - values[rise.lowest])
+
+
+def _newest(rise: Rise) -> int:
+    return min(3, max(1, rise.after))
 
 
 def _state(evaluations: Evaluations, rise: Rise, train_change: float) -> State:
     if rise.rise < max(RISE_NATS, PASSED_TIMES * rise.passed) or rise.spreads < DOUBT_SPREADS:
         return "not"
     stretch = evaluations.train_sample[rise.level_since :]
-    train_error = wander_of(stretch, rise.lowest - rise.level_since, rise.after)
+    bend = rise.lowest - rise.level_since
+    train_error = wander_of(stretch, bend, rise.after, (1, _newest(rise)))
     falls = train_change < -train_error
     if rise.spreads < RISE_SPREADS:
         return "perhaps" if falls and rise.after < FEW_AFTER else "not"

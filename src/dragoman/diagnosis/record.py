@@ -1,5 +1,6 @@
 """Reads the files of a run into one value. A damaged file is named in it and stops nothing."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +10,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dragoman.checkpoints.names import step_of
 from dragoman.config import Config
+from dragoman.console import Progress
 from dragoman.diagnosis.sane import sane
 from dragoman.diagnosis.settings import read_settings
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
+from dragoman.telemetry.reader import event_files
 from dragoman.telemetry.tables import RunTables, read_tables
 
 Content = TypeVar("Content")
@@ -121,7 +124,11 @@ def read_run(run: RunDir, read_at: float) -> RunRecord:
 
 def _tables(run: RunDir) -> RunTables:
     try:
-        return read_tables(run)
+        if not sys.stderr.isatty():
+            return read_tables(run)
+        size = sum(path.stat().st_size for _, _, path in event_files(run))
+        with Progress(f"reading {run.events}", "bytes", size, to_stderr=True) as progress:
+            return read_tables(run, progress.advance)
     except OSError as error:
         raise UserError(
             f"{run.events}: cannot be read ({error.strerror or error}); "

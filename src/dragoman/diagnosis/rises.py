@@ -74,7 +74,7 @@ def rise_of(values: Numbers) -> Rise | None:
         lowest,
         after,
         rise=float(now.mean() - smooth.min()),
-        error=wander_of(values[level_since:], lowest - level_since, after),
+        error=wander_of(values[level_since:], lowest - level_since, after, (3, len(now))),
         passed=float(passed.max()),
         level_since=level_since,
     )
@@ -86,9 +86,9 @@ def _level_since(values: Numbers) -> int:
     return min(first, max(0, len(values) - LEAST_POINTS))
 
 
-def wander_of(values: Numbers, bend: int, apart: int) -> float:
-    """How far from each other noise alone takes two points that are so many evaluations apart: one
-    standard deviation. NaN: values are missing, or beyond all measure.
+def wander_of(values: Numbers, bend: int, apart: int, averaged: tuple[int, int]) -> float:
+    """How far from each other noise alone takes two means, of so many neighbors each, that are so
+    many evaluations apart: one standard deviation. NaN: values are missing, or beyond all measure.
 
     The curve itself may fall before the `bend` and rise after it. Noise of which a share `kept`
     is left at each next evaluation takes neighbors apart by `step`, and points further away by
@@ -102,7 +102,15 @@ def wander_of(values: Numbers, bend: int, apart: int) -> float:
     step = max(LEAST_NOISE, math.sqrt(float(steps @ steps) / degrees))
     kept = alike(residuals) + _DOUBT / math.sqrt(len(residuals))
     kept = min(_MOST_ALIKE, max(0.0, kept))
-    return step * math.sqrt((1 - kept ** max(1, apart)) / (1 - kept))
+    variance = step**2 / (2 * (1 - kept))
+    means = sum(_share_in_mean(count, kept) for count in averaged)
+    return math.sqrt(variance * means * (1 - kept ** max(1, apart)))
+
+
+def _share_in_mean(count: int, kept: float) -> float:
+    """Of the variance of a point, what the mean of so many neighbors has."""
+    shared = sum((count - lag) * kept**lag for lag in range(1, count))
+    return (count + 2 * shared) / count**2
 
 
 def _around_a_bend(values: Numbers, bend: int) -> tuple[Numbers, int]:

@@ -76,7 +76,7 @@ def answer(record: RunRecord, history: History) -> Finding:
         return unknown(
             KEY, QUESTION, f"no step has been recorded yet. What is set: {words}"[:-1], evidence
         )
-    planned = np.array([planned_rate(int(step)) for step in steps.tolist()])
+    planned = np.fromiter(map(planned_rate, steps.tolist()), dtype=float, count=len(steps))
     found = compare(steps, rates, planned, _rollbacks(history))
     highest = int(np.nanargmax(rates)) if np.isfinite(rates).any() else 0
     evidence += [

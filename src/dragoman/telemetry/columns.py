@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -30,10 +30,8 @@ class Field(NamedTuple):
 class Columns:
     """Equally long arrays; a group has one for each name that occurs in it, in their order."""
 
-    lines: int
-    """How many were read; some may have been no such event."""
     line: Array
-    """Which of them each row stood in."""
+    """Which one of a text each row stood in."""
     plain: dict[str, Array]
     groups: dict[str, dict[str, Array]]
 
@@ -67,7 +65,6 @@ def merge_order(known: list[str], seen: Iterable[str]) -> None:
 def taken(columns: Columns, rows: Array) -> Columns:
     """The rows for which the mask holds, or of these numbers."""
     return Columns(
-        columns.lines,
         columns.line[rows],
         {name: values[rows] for name, values in columns.plain.items()},
         {
@@ -77,34 +74,40 @@ def taken(columns: Columns, rows: Array) -> Columns:
     )
 
 
-def joined(kind: type[Any], parts: Sequence[Columns]) -> Columns:
-    """One behind the other. Takes the parts apart as it goes: no column is held twice for long."""
-    rows = [part.rows for part in parts]
+def joined(
+    kind: type[Any],
+    parts: Sequence[Columns],
+    each: Callable[[Callable[..., Array], Iterable[list[Array]]], Iterable[Array]] = map,
+) -> Columns:
+    """One behind the other. Takes the parts apart as it goes: no column is held twice for long.
+
+    `each` is map, or that of a pool of threads.
+    """
     line = np.concatenate([np.empty(0, dtype=np.int64), *(part.line for part in parts)])
-    whole = Columns(sum(part.lines for part in parts), line, {}, {})
+    whole = Columns(line, {}, {})
     for field in fields_of(kind):
         if field.is_group:
-            own = [part.groups.pop(field.name) for part in parts]
-            whole.groups[field.name] = _joined_group(own, rows)
-        else:
-            arrays = [part.plain.pop(field.name) for part in parts]
-            whole.plain[field.name] = np.concatenate([np.empty(0, dtype=field.type), *arrays])
+            order: list[str] = []
+            for part in parts:
+                merge_order(order, part.groups[field.name])
+            own = each(np.concatenate, (_group_column(parts, field.name, name) for name in order))
+            whole.groups[field.name] = dict(zip(order, own, strict=True))
+    plain = [field for field in fields_of(kind) if not field.is_group]
+    own = each(np.concatenate, (_plain_column(parts, field) for field in plain))
+    whole.plain.update(zip((field.name for field in plain), own, strict=True))
     return whole
 
 
-def _joined_group(parts: Sequence[dict[str, Array]], rows: Sequence[int]) -> dict[str, Array]:
-    order: list[str] = []
-    for part in parts:
-        merge_order(order, part)
-    whole: dict[str, Array] = {}
-    for name in order:
-        whole[name] = np.full(sum(rows), np.nan)
-        begin = 0
-        for part, count in zip(parts, rows, strict=True):
-            if name in part:
-                whole[name][begin : begin + count] = part.pop(name)
-            begin += count
-    return whole
+def _group_column(parts: Sequence[Columns], group: str, name: str) -> list[Array]:
+    found = [part.groups[group].pop(name, None) for part in parts]
+    return [
+        np.full(part.rows, np.nan) if values is None else values
+        for part, values in zip(parts, found, strict=True)
+    ]
+
+
+def _plain_column(parts: Sequence[Columns], field: Field) -> list[Array]:
+    return [np.empty(0, dtype=field.type), *(part.plain.pop(field.name) for part in parts)]
 
 
 def _field(field: "dataclasses.Field[Any]") -> Field:

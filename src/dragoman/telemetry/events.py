@@ -7,7 +7,6 @@ default, so that new reports read old runs. Times are written to the microsecond
 
 import dataclasses
 import json
-import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -190,9 +189,6 @@ _IS_TIME = {
     for kind, names in _FIELDS.items()
 }
 _TIME_DIGITS = 6
-# Upper case, so that `parsing` can tell numbers from names by their letters: a run has millions of
-# steps. Their line holds no texts that this could change.
-_EXPONENT = re.compile(r"(?<=\d)e-(?=\d)")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -215,8 +211,7 @@ def to_line(stamped: Stamped) -> str:
     for name, is_time in zip(_FIELDS[kind], _IS_TIME[kind], strict=True):
         value = getattr(event, name)
         content[name] = _to_microseconds(value) if is_time else value
-    line = _encode(content) + "\n"
-    return _EXPONENT.sub("E-", line) if kind is StepDone else line
+    return _encode(content) + "\n"
 
 
 def from_line(line: str) -> Stamped | None:

@@ -6,9 +6,8 @@ of 300,000 steps on 4 ranks takes seconds (docs/telemetry.md has the figures).
 
 import itertools
 import os
-import re
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +17,14 @@ import numpy as np
 
 from dragoman.rundir import RunDir
 from dragoman.telemetry.clocks import Comparisons, Timeline
-from dragoman.telemetry.columns import Array, Columns, joined
-from dragoman.telemetry.events import KINDS, ClockOffset, StepDone
-from dragoman.telemetry.parsing import columns_of
+from dragoman.telemetry.columns import Array, joined
+from dragoman.telemetry.events import KINDS, ClockOffset
+from dragoman.telemetry.parsing import Parsed, parse
 from dragoman.telemetry.reader import event_files
 
-CHUNK_BYTES = 1 << 24
+CHUNK_BYTES = 1 << 22
+"""More does not stay in the caches of a processor while it is taken apart."""
 _THREADS = 4
-_HEAD_BYTES = 48
-"""Where a line says its kind, first of all."""
-_STEP = b'{"kind":"step",'
-_NO_STEP = re.compile(rb"\n(?!" + re.escape(_STEP) + rb"|\Z)[^\n]*")
 
 
 @dataclass(frozen=True)
@@ -78,39 +74,48 @@ class RunTables:
 class _Piece(NamedTuple):
     attempt: int
     rank: int
-    found: dict[type[Any], Columns]
-    unread_lines: int
+    parsed: Parsed
 
 
-def read_tables(run: RunDir) -> RunTables:
-    """Every known kind has its table, if only an empty one."""
-    pieces = list(_pieces(run))
-    unread_lines = sum(piece.unread_lines for piece in pieces)
-    tables = {}
-    for kind in KINDS.values():
-        own = [piece for piece in pieces if kind in piece.found]
-        rows = [piece.found[kind].rows for piece in own]
-        whole = joined(kind, [piece.found.pop(kind) for piece in own])
-        attempts = np.array([piece.attempt for piece in own], dtype=np.int32)
-        ranks = np.array([piece.rank for piece in own], dtype=np.int32)
-        places = {"attempt": np.repeat(attempts, rows), "rank": np.repeat(ranks, rows)}
-        tables[kind] = Table(places | whole.plain, whole.groups)
-    _put_on_one_timeline(tables)
-    return RunTables(tables, unread_lines)
-
-
-def _pieces(run: RunDir) -> Iterator[_Piece]:
-    """In order. So few are in work at once that memory does not depend on the size of the files."""
+def read_tables(run: RunDir, advance: Callable[[int], None] = lambda _: None) -> RunTables:
+    """Every known kind has its table, if only an empty one. `advance` is told of bytes read."""
+    # The C library gives large blocks back at once, and the kernel clears them anew for each chunk:
+    # a tenth of the time. Having freed one of nearly 32 MB, it keeps such (see mallopt(3)).
+    bytes(31 << 20)
     threads = min(_THREADS, os.cpu_count() or 1)
+    tables = {}
     with ThreadPoolExecutor(threads, thread_name_prefix="tables") as pool:
-        in_work: deque[Future[_Piece]] = deque()
-        for attempt, rank, path in event_files(run):
-            for text in _chunks(path):
-                in_work.append(pool.submit(_parse, attempt, rank, text))
-                if len(in_work) > 2 * threads:
-                    yield in_work.popleft().result()
-        while in_work:
-            yield in_work.popleft().result()
+        pieces = list(_pieces(run, pool, 2 * threads, advance))
+        for kind in KINDS.values():
+            own = [piece for piece in pieces if kind in piece.parsed.found]
+            rows = [piece.parsed.found[kind].rows for piece in own]
+            whole = joined(kind, [piece.parsed.found.pop(kind) for piece in own], pool.map)
+            attempts = np.array([piece.attempt for piece in own], dtype=np.int32)
+            ranks = np.array([piece.rank for piece in own], dtype=np.int32)
+            places = {"attempt": np.repeat(attempts, rows), "rank": np.repeat(ranks, rows)}
+            tables[kind] = Table(places | whole.plain, whole.groups)
+    _put_on_one_timeline(tables)
+    return RunTables(tables, sum(piece.parsed.unread_lines for piece in pieces))
+
+
+def _pieces(
+    run: RunDir, pool: ThreadPoolExecutor, at_once: int, advance: Callable[[int], None]
+) -> Iterator[_Piece]:
+    """In order. So few are in work at once that memory does not depend on the size of the files."""
+    in_work: deque[tuple[int, int, Future[Parsed]]] = deque()
+    for attempt, rank, path in event_files(run):
+        for text in _chunks(path):
+            in_work.append((attempt, rank, pool.submit(parse, text)))
+            advance(len(text))
+            if len(in_work) > at_once:
+                yield _first_of(in_work)
+    while in_work:
+        yield _first_of(in_work)
+
+
+def _first_of(in_work: deque[tuple[int, int, Future[Parsed]]]) -> _Piece:
+    attempt, rank, parsed = in_work.popleft()
+    return _Piece(attempt, rank, parsed.result())
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
@@ -118,45 +123,6 @@ def _chunks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while text := file.read(CHUNK_BYTES):
             yield text if text.endswith(b"\n") else text + file.readline()
-
-
-def _parse(attempt: int, rank: int, text: bytes) -> _Piece:
-    by_kind: dict[type[Any], list[bytes]] = defaultdict(list)
-    found: dict[type[Any], Columns] = {}
-    unread_lines = 0
-    steps, others = _steps_and_others(text)
-    if steps:
-        by_kind[StepDone].append(steps)
-    for line in others:
-        # {"kind":"step", in older runs {"kind": "step"
-        head = line[:_HEAD_BYTES].split(b'"', 4)
-        name = head[3].decode(errors="replace") if len(head) == 5 and head[1] == b"kind" else ""
-        if name in KINDS:
-            by_kind[KINDS[name]].append(line + b"\n")
-        else:
-            unread_lines += 1
-    for kind, lines in by_kind.items():
-        own = lines[0] if len(lines) == 1 else b"".join(lines)
-        found[kind] = columns_of(kind, own)
-        unread_lines += found[kind].lines - found[kind].rows
-    return _Piece(attempt, rank, found, unread_lines)
-
-
-def _steps_and_others(text: bytes) -> tuple[bytes, list[bytes]]:
-    """Lines that are steps, as they are; all others. Nearly all of a file are steps, in the form
-    that we write, so the others are cut out without looking at each line in turn."""
-    kept: list[bytes] = []
-    others: list[bytes] = []
-    begin = 0
-    if not text.startswith(_STEP):
-        begin = text.find(b"\n") + 1 or len(text)
-        others.append(text[:begin].rstrip(b"\n"))
-    for other in _NO_STEP.finditer(text, max(0, begin - 1)):
-        kept.append(text[begin : other.start() + 1])
-        others.append(text[other.start() + 1 : other.end()])
-        begin = other.end() + 1
-    kept.append(text[begin:] if begin else text)
-    return kept[0] if len(kept) == 1 else b"".join(kept), [line for line in others if line]
 
 
 def _put_on_one_timeline(tables: dict[type[Any], Table]) -> None:

@@ -25,7 +25,10 @@ def test_far_points_wander_further_apart_where_noise_is_kept(kept):
     places = np.arange(400)
     curve = 2.0 + 0.002 * np.abs(places - 200)
     found = [
-        [wander_of(curve + wavering(400, 0.01, kept, seed), 200, apart) for apart in (1, 100)]
+        [
+            wander_of(curve + wavering(400, 0.01, kept, seed), 200, apart, averaged=(1, 1))
+            for apart in (1, 100)
+        ]
         for seed in range(20)
     ]
     near, far = np.mean(found, axis=0)
@@ -34,15 +37,29 @@ def test_far_points_wander_further_apart_where_noise_is_kept(kept):
     assert 0.95 <= far / (0.01 * math.sqrt(2)) <= 1.5
 
 
+@pytest.mark.parametrize("kept", [0.0, 0.8])
+def test_means_of_three_wander_less_where_neighbors_are_independent(kept):
+    found = [
+        [
+            wander_of(wavering(400, 0.01, kept, seed), 200, 100, averaged)
+            for averaged in ((1, 1), (3, 3))
+        ]
+        for seed in range(20)
+    ]
+    of_points, of_means = np.mean(found, axis=0)
+    truth = math.sqrt((3 + 4 * kept + 2 * kept**2) / 9)
+    assert truth * 0.95 <= of_means / of_points <= truth * 1.15
+
+
 @pytest.mark.parametrize("values", [[1.0, 1.0], [1.0, math.nan, 1.0, 1.0], [1.0, 1e308, 1e308]])
 def test_what_cannot_be_measured_wanders_nobody_knows_how_far(values):
-    assert math.isnan(wander_of(np.array(values), 1, 2))
+    assert math.isnan(wander_of(np.array(values), 1, 2, (1, 1)))
 
 
 def test_a_level_stretch_before_the_rise_is_no_noise():
     places = np.arange(20)
     curve = 2.0 + 0.05 * np.maximum(0, places - 11)
-    assert wander_of(noisy(curve, 0.005, 3), 3, 8) < 0.03
+    assert wander_of(noisy(curve, 0.005, 3), 3, 8, (1, 1)) < 0.03
 
 
 def test_one_bad_evaluation_does_not_hide_a_rise():

@@ -2,7 +2,7 @@ import json
 import math
 import random
 import struct
-import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from dragoman.telemetry.events import (
     Trouble,
     to_line,
 )
-from dragoman.telemetry.parsing import columns_of
+from dragoman.telemetry.parsing import one_by_one, parse
 from dragoman.telemetry.reader import read_events
 from dragoman.telemetry.tables import read_tables
 
@@ -52,8 +52,20 @@ def run(tmp_path):
     return RunDir(tmp_path)
 
 
+@pytest.fixture
+def read_alone(monkeypatch):
+    """Lines that were read one by one."""
+    lines = []
+
+    def watched(kind, own):
+        lines.extend(own)
+        return one_by_one(kind, own)
+
+    monkeypatch.setattr(parsing, "one_by_one", watched)
+    return lines
+
+
 def same_columns(left, right):
-    assert left.lines == right.lines
     assert left.line.tolist() == right.line.tolist()
     assert left.plain.keys() == right.plain.keys()
     for name, values in left.plain.items():
@@ -144,7 +156,7 @@ def test_the_size_of_a_chunk_changes_nothing(run, monkeypatch):
                 np.testing.assert_array_equal(values, found[kind][name])
 
 
-def test_older_runs_with_spaces_and_without_later_fields_are_read(run):
+def test_older_runs_with_spaces_and_without_later_fields_are_read(run, read_alone):
     path = write(run, 1, 0, [step(n) for n in range(300)])
     older = [json.loads(line) for line in path.read_text().splitlines()]
     for content in older:
@@ -153,6 +165,7 @@ def test_older_runs_with_spaces_and_without_later_fields_are_read(run):
     found = read_tables(run)
     assert found[StepDone]["step"].tolist() == list(range(300))
     assert found[StepDone].groups["parts_s"] == {}
+    assert read_alone == []
 
 
 def test_parts_that_only_some_steps_have_stand_where_they_happened(run):
@@ -217,7 +230,9 @@ def changes_of(numbers, names, torn_at):
 
 
 NEVER = st.just(1000)
-odd_numbers = st.sampled_from([None, True, "x", [], {}, 10**30]) | st.integers(-5, 10**17)
+odd_numbers = st.sampled_from([None, True, "x", [], {}, 10**30, -(10**400)]) | st.integers(
+    -5, 10**17
+)
 odd_names = ["data", "cache-miss", "data2", "eth0", "aE", "1e-5", "a,b", 'q"uote', "e:"]
 
 
@@ -234,30 +249,82 @@ def test_every_way_of_reading_gives_what_reading_one_by_one_gives(changes):
         line = json.dumps(regular | change, separators=(",", ":")).encode()
         lines += [line if torn_at > len(line) else line[:torn_at]] * times
     lines = [line for line in lines if b"\n" not in line and line]
-    few, parsing.FEW_LINES = parsing.FEW_LINES, 0
-    try:
-        found = columns_of(StepDone, b"".join(line + b"\n" for line in lines))
-    finally:
-        parsing.FEW_LINES = few
-    expected = parsing._one_by_one(StepDone, lines)
+    parsed = parse(b"".join(line + b"\n" for line in lines))
+    found = parsed.found[StepDone]
+    expected = one_by_one(StepDone, lines)
+    assert parsed.unread_lines == len(lines) - expected.rows
     for group in (found.groups, expected.groups):  # the order of names has its own test
         group["parts_s"] = dict(sorted(group["parts_s"].items()))
     same_columns(found, expected)
 
 
-def test_steps_that_are_alike_take_less_time_than_reading_their_json(run):
-    path = write(run, 1, 0, [step(n, loss=n / 7) for n in range(20_000)])
-    read_tables(run)  # imports what it needs
-
-    def cpu_s(action):
-        begun = time.process_time()
-        action()
-        return time.process_time() - begun
-
-    text = path.read_text()
-    ratios = [
-        cpu_s(lambda: read_tables(run))
-        / cpu_s(lambda: [json.loads(line) for line in text.splitlines()])
-        for _ in range(3)
+def test_no_step_or_reading_of_a_usual_run_is_read_by_itself(run, read_alone):
+    """Also where norms are not finite, steps are skipped, parts come and go, values are null."""
+    rare = {"data": 0.001, "evaluation": 2.0, "rest": 0.01}
+    events = []
+    for n in range(1, 400):
+        parts = rare if n % 50 == 0 else PARTS
+        done = step(n, loss=n / 7, norm=[0.7, math.nan, math.inf][n % 3], parts=parts)
+        peak = 1e9 + n if n % 2 else None
+        events.append(replace(done, updated=n % 3 == 0, memory_peak_bytes=peak, step_s=10**-n))
+        if n % 5 == 0:
+            values = {"network/eth0:1/sent_bytes_total": n, "gpu/1/power_w": n / 3}
+            events.append(SensorReading(values))
+    write(run, 1, 0, events)
+    found = read_tables(run)
+    assert read_alone == []
+    steps, readings = found[StepDone], found[SensorReading]
+    assert steps["step"].tolist() == list(range(1, 400))
+    assert steps["loss"].tolist() == [n / 7 for n in range(1, 400)]
+    assert np.isnan(steps["gradient_norm"]).sum() == 133
+    assert np.isinf(steps["gradient_norm"]).sum() == 133
+    assert steps["updated"].tolist() == [n % 3 == 0 for n in range(1, 400)]
+    assert np.isnan(steps["memory_peak_bytes"]).tolist() == [n % 2 == 0 for n in range(1, 400)]
+    assert np.flatnonzero(~np.isnan(steps.groups["parts_s"]["evaluation"])).tolist() == [
+        n - 1 for n in range(50, 400, 50)
     ]
-    assert min(ratios) < 1
+    power = readings.groups["values"]["gpu/1/power_w"]
+    assert power.tolist() == [n / 3 for n in range(5, 400, 5)]
+    assert readings.groups["values"]["network/eth0:1/sent_bytes_total"][0] == 5
+
+
+def test_a_run_in_which_no_two_lines_are_alike_is_read_all_the_same(run, read_alone):
+    write(run, 1, 0, [step(n, parts={f"part {n}": n / 8}) for n in range(100)])
+    found = read_tables(run)
+    assert len(read_alone) == 100 - parsing.MOST_PATTERNS
+    assert found[StepDone]["step"].tolist() == list(range(100))
+    assert found[StepDone].groups["parts_s"]["part 99"][99] == 99 / 8
+
+
+def test_the_same_names_in_another_order_keep_their_numbers(run):
+    turned = dict(reversed(PARTS.items()))
+    write(run, 1, 0, [step(n, parts=turned if n % 2 else PARTS) for n in range(50)])
+    parts = read_tables(run)[StepDone].groups["parts_s"]
+    for name, seconds in PARTS.items():
+        assert parts[name].tolist() == [seconds] * 50
+
+
+def test_lines_that_overburden_a_reader_of_json_are_left_out(run):
+    path = write(run, 1, 0, [step(n) for n in range(3)])
+    lines = path.read_bytes().splitlines()
+    lines[1] = lines[1].replace(b'"loss":3.25', b'"loss":' + b"[" * 200_000)
+    path.write_bytes(b"\n".join(lines))
+    found = read_tables(run)
+    assert found[StepDone]["step"].tolist() == [0, 2]
+    assert found.unread_lines == 1
+
+
+def test_whoever_waits_is_told_of_every_byte(run, monkeypatch):
+    paths = [write(run, 1, rank, [step(n) for n in range(100)]) for rank in range(2)]
+    monkeypatch.setattr(tables, "CHUNK_BYTES", 1000)
+    told = []
+    read_tables(run, told.append)
+    assert len(told) > 10
+    assert sum(told) == sum(path.stat().st_size for path in paths)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", f"1{'0' * 400}", f"-1{'0' * 400}"])
+def test_numbers_that_no_double_can_hold_are_infinite_either_way(number):
+    line = to_line(Stamped(1.0, 2.0, step(1))).replace("3.25", number).encode()
+    for found in (one_by_one(StepDone, [line]), parse(line).found[StepDone]):
+        assert found.plain["loss"].tolist() == [math.copysign(math.inf, float(number))]
