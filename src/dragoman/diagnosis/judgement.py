@@ -25,6 +25,8 @@ class Judgement(NamedTuple):
     """None: from the beginning."""
     until_step: int | None
     """None: to the end."""
+    stretches: int
+    """Between these two: 1 where it held all the time."""
     run_split: Split
     """Of the mean step of the whole run."""
 
@@ -48,11 +50,12 @@ def judge(
             verdict = last.verdict
     own = [stretch for stretch in stretches if stretch.verdict == verdict]
     if not own or len(stretches) == 1:
-        return Judgement(verdict, whole, latest(anatomy, names, rows), None, None, whole)
+        return Judgement(verdict, whole, latest(anatomy, names, rows), None, None, 1, whole)
     places = np.concatenate([np.arange(stretch.begin, stretch.end) for stretch in own])
     held = rows[places]
     since, until = _bounds(anatomy, rows, own, verdict)
-    return Judgement(verdict, anatomy.mean(held), latest(anatomy, names, held), since, until, whole)
+    late = latest(anatomy, names, held)
+    return Judgement(verdict, anatomy.mean(held), late, since, until, len(own), whole)
 
 
 def _bounds(
@@ -66,7 +69,8 @@ def _bounds(
     since = until = None
     if first > 0:
         place = change_place(values, max(0, first - reach), min(len(rows), first + reach))
-        since = int(anatomy.step[rows[place]])
+        # Behind the last step before: the first one of an attempt is not among the rows.
+        since = int(anatomy.step[rows[place - 1]]) + 1
     if last < len(rows):
         place = change_place(values, max(0, last - reach), min(len(rows), last + reach))
         until = int(anatomy.step[rows[place - 1]])

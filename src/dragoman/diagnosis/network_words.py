@@ -134,11 +134,19 @@ def is_network(judgement: Judgement) -> bool:
 
 def _time_of_it(judgement: Judgement) -> str:
     since, until = judgement.since_step, judgement.until_step
-    if since is None and until is None:
+    match since, until:
+        case None, None:
+            when = "in parts of the run"
+        case _, None:
+            when = f"since step {since:,}"
+        case None, _:
+            when = f"until step {until:,}"
+        case _:
+            when = f"from step {since:,} to step {until:,}"
+    if judgement.stretches > 1:
+        when += f", {judgement.stretches} times, and not in between"
+    elif since is None and until is None:
         return ""
-    when = f"since step {since:,}" if until is None else f"until step {until:,}"
-    if since is not None and until is not None:
-        when = f"from step {since:,} to step {until:,}"
     return (
         f"That holds {when}; over the whole run the mean step took "
         f"{seconds(judgement.run_split.step_s)}, {percent(shares_of(judgement.run_split).network)} "

@@ -47,10 +47,10 @@ def learning_line(config: Config, evaluations: Sequence[Evaluated]) -> tuple[str
     overfit = overfit_of(after)
     if overfit.state == "overfitting" and overfit.rise:
         step = int(after.steps[overfit.rise.lowest])
+        then = "BLEU rises all the same" if overfit.bleu_rises else "more steps make it worse"
         return "overfitting", (
             f"overfitting since step {step:,}: the validation loss is up by "
-            f"{overfit.rise.rise:.3f} while that of the training sample falls; "
-            "more steps make it worse"
+            f"{overfit.rise.rise:.3f} while that of the training sample falls; {then}"
         )
     if overfit.state == "both rise" and overfit.rise:
         step = int(after.steps[overfit.rise.lowest])

@@ -149,6 +149,17 @@ def test_the_host_with_the_slowest_port_is_named(tmp_path):
     assert "something on the way" not in found.sentence
 
 
+def test_a_link_that_comes_and_goes_is_told_to(tmp_path):
+    def parts(rank, number):
+        return with_parts(communication=2.0 if (number - 1) // 20 % 2 else 0.02)
+
+    run = write_steps(new_run(tmp_path), parts, steps=100, more=traffic_of())
+    found = network.answer(*read(run))
+
+    assert found.verdict == "network-bound"
+    assert "That holds from step 21 to step 80, 2 times, and not in between;" in found.sentence
+
+
 def test_a_link_that_has_recovered_is_told_to_be_over(tmp_path):
     def parts(rank, number):
         return with_parts(communication=2.0 if number <= 30 else 0.02)

@@ -18,9 +18,10 @@ def evaluation(step, validation, train_sample, bleu=20.0):
 
 
 def lines(observer, losses):
+    """Step -> what is told; `losses` of validation and sample, and BLEU where it counts."""
     told = {}
-    for number, (validation, sample) in enumerate(losses, 1):
-        line = observer.after_evaluation(evaluation(1000 * number, validation, sample))
+    for number, scores in enumerate(losses, 1):
+        line = observer.after_evaluation(evaluation(1000 * number, *scores))
         if line:
             told[1000 * number] = line
     return told
@@ -37,6 +38,9 @@ def test_overfitting_is_told_once_when_it_has_begun(config):
     ((step, line),) = told.items()
     assert line.startswith("overfitting since step 12,000: the validation loss is up by 0.")
     assert 14_000 <= step <= 18_000
+    assert line.endswith("more steps make it worse")
+    told = lines(watch(config, ["a"], 0, []), [(*each, 20.0 + n) for n, each in enumerate(turning)])
+    assert [line.rsplit("; ")[-1] for line in told.values()] == ["BLEU rises all the same"]
 
 
 def test_a_run_that_learns_is_left_in_peace(config):
