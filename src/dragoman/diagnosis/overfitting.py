@@ -201,9 +201,12 @@ def loss_figure(name: str, value: float, error: float, note: str) -> Figure:
 def _changes(found: Overfit, rise: Rise, step: int) -> list[Figure]:
     """Since the validation loss was lowest."""
     is_it = found.state == "overfitting"
+    lowest = Figure("began after step" if is_it else "validation lowest after step", step, "steps")
+    if rise.after == 0:
+        return [lowest]
     half = 1.96 * rise.error
     return [
-        Figure("began after step" if is_it else "validation lowest after step", step, "steps"),
+        lowest,
         Figure(
             "rise of the validation loss since then",
             rise.rise,

@@ -85,6 +85,8 @@ def quantity(value: float, unit: str) -> str:
             return f"{value:,.2f} {unit}"
         case "nats":
             return f"{value:.3f} nats"
+        case "steps" | "lines" | "tokens" if value == 1:
+            return f"1 {unit.removesuffix('s')}"
         case _:
             return f"{number(value)} {unit}".strip()
 
@@ -93,6 +95,6 @@ def number(value: float) -> str:
     """Whole as it is; others with four digits; the very small and very large with an exponent."""
     if value == round(value) and abs(value) < 1e15:
         return f"{round(value):,}"
-    if 1e-2 <= abs(value) < 1e4:
+    if 1e-2 <= abs(value) < 1e3:
         return f"{value:.4g}"
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else scientific(value)
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else scientific(value)

@@ -16,6 +16,8 @@ from dragoman.report.wording import figure_interval, figure_value, quantity
         (0.714, "share", "71 %"),
         (-0.02, "share", "-2.0 %"),
         (4_524_868, "lines", "4,524,868 lines"),
+        (1, "steps", "1 step"),
+        (7182.4, "tokens", "7,182 tokens"),
         (1.6, "nats", "1.600 nats"),
         (26.44, "BLEU", "26.4 BLEU"),
         (28.756, "USD", "28.76 USD"),
