@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 import psutil
 from torch._C._distributed_c10d import TCPStore
-from torch.distributed.elastic.agent.server.api import WorkerGroup, WorkerSpec
+from torch.distributed.elastic.agent.server.api import RunResult, WorkerGroup, WorkerSpec
 from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
 from torch.distributed.elastic.multiprocessing.api import LogsDest, LogsSpecs, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
@@ -42,8 +42,6 @@ from dragoman.telemetry.tail import Tail
 
 SAVING_S = 120
 """How long workers may take to finish their step and save when they are asked to stop."""
-ENDING_S = 15
-"""How long workers may take to say who was lost when one has failed."""
 LAST_WORDS_S = 3.0
 """What the agent gets to end by itself when its workers have ended."""
 SILENCE_S = 30.0
@@ -129,10 +127,13 @@ class Outputs(LogsSpecs):
 
 
 class Agent(LocalElasticAgent):
-    def _stop_workers(self, worker_group: WorkerGroup) -> None:
-        """After one has failed: the others cannot go on, but may say who was lost."""
-        _kill_stopped()
-        self._shutdown(timeout=ENDING_S)
+    def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
+        """When one has failed, torch asks the others to end and gives them half a minute, in which
+        they may say who was lost; a worker that is stopped hears nothing."""
+        if self._pcontext and any(map(_has_ended, self._pcontext.pids().values())):
+            _kill_stopped()
+        result: RunResult = super()._monitor_workers(worker_group)
+        return result
 
 
 def main() -> int:
@@ -337,6 +338,14 @@ def _kill_stopped() -> frozenset[int]:
     stopped = [pid for pid, status in _workers().items() if status == psutil.STATUS_STOPPED]
     _kill(stopped)
     return frozenset(stopped)
+
+
+def _has_ended(pid: int) -> bool:
+    """Whoever started it can still ask with which code."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # they have asked
+        return True
 
 
 def _kill(workers: Iterable[int]) -> None:

@@ -31,7 +31,7 @@ def facts(question: dict[str, Any]) -> dict[str, Any]:
         "cuda_devices": cuda_devices(),
         "interfaces": interfaces(),
         "free_bytes": shutil.disk_usage(folder).free,
-        **data_hash(folder / question["prepared"], question["verified"]),
+        **data_hash(folder / question["prepared"], question.get("verified")),
     }
 
 
