@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from digits_language import RECIPE, write_digits
+from digits_language import write_recipe
 
 from dragoman.config import Config, parse_config
 
@@ -15,12 +15,7 @@ torch.set_num_threads(1)
 @pytest.fixture
 def digits(tmp_path: Path) -> Path:
     """A recipe of the digits language, its text beside it."""
-    write_digits(tmp_path, "train", 800, seed=1)
-    write_digits(tmp_path, "valid", 40, seed=2)
-    write_digits(tmp_path, "test", 40, seed=3)
-    recipe = tmp_path / "digits.toml"
-    recipe.write_text(RECIPE.format(folder=tmp_path), encoding="utf-8")
-    return recipe
+    return write_recipe(tmp_path)
 
 
 @pytest.fixture

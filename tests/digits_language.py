@@ -65,3 +65,13 @@ def write_digits(folder: Path, name: str, pairs: int, seed: int) -> None:
     german = "".join(" ".join(GERMAN[n] for n in reversed(line)) + "\n" for line in numbers)
     (folder / f"{name}.en").write_text(english, encoding="utf-8")
     (folder / f"{name}.de").write_text(german, encoding="utf-8")
+
+
+def write_recipe(folder: Path) -> Path:
+    """A recipe of the digits language, its text beside it."""
+    write_digits(folder, "train", 800, seed=1)
+    write_digits(folder, "valid", 40, seed=2)
+    write_digits(folder, "test", 40, seed=3)
+    recipe = folder / "digits.toml"
+    recipe.write_text(RECIPE.format(folder=folder), encoding="utf-8")
+    return recipe

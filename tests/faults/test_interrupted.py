@@ -2,9 +2,11 @@
 
 import os
 import random
+import shutil
 import signal
 
 import pytest
+from digits_language import write_recipe
 from injected import fault
 from processes import dragoman, losses, start_dragoman, wait_for_step
 from safetensors.numpy import load_file
@@ -18,6 +20,23 @@ def weights(run):
 
 def same(one, other):
     return one.keys() == other.keys() and all((one[k] == other[k]).all() for k in one)
+
+
+@pytest.fixture(scope="module")
+def left_in_peace(tmp_path_factory):
+    """Makes the run of so many workers that nothing happens to; made once, never changed."""
+    runs = {}
+
+    def make(workers):
+        if workers not in runs:
+            folder = tmp_path_factory.mktemp("peace")
+            runs[workers] = folder / "run"
+            recipe = write_recipe(folder)
+            done = dragoman("train", recipe, "--run", runs[workers], "--workers", workers)
+            assert done.returncode == 0, done.stderr
+        return runs[workers]
+
+    return make
 
 
 def test_a_run_killed_at_a_random_step_ends_with_the_same_losses_and_weights(digits, tmp_path):
@@ -40,7 +59,7 @@ def test_a_run_killed_at_a_random_step_ends_with_the_same_losses_and_weights(dig
     assert same(weights(run), weights(tmp_path / "undisturbed"))
 
 
-def test_a_rank_killed_in_any_phase_changes_nothing(digits, tmp_path):
+def test_a_rank_killed_in_any_phase_changes_nothing(digits, left_in_peace, tmp_path):
     """One run, killed again and again."""
     run = tmp_path / "killed"
     workers = ["--workers", 2, "--set", "evaluation.every_steps=6"]
@@ -55,28 +74,24 @@ def test_a_rank_killed_in_any_phase_changes_nothing(digits, tmp_path):
         assert "was ended by SIGKILL" in broken.stderr, phase
     done = dragoman("train", digits, "--run", run, *workers)
     assert done.returncode == 0, done.stderr
-    undisturbed = dragoman("train", digits, "--run", tmp_path / "undisturbed", *workers)
-    assert undisturbed.returncode == 0, undisturbed.stderr
-    assert losses(run) == losses(tmp_path / "undisturbed")
-    assert same(weights(run), weights(tmp_path / "undisturbed"))
+    assert losses(run) == losses(left_in_peace(2))
+    assert same(weights(run), weights(left_in_peace(2)))
 
 
-def test_two_workers_stopped_and_started_again_end_with_the_same_losses(digits, tmp_path):
-    whole = dragoman("train", digits, "--run", tmp_path / "whole", "--workers", 2)
-    assert whole.returncode == 0, whole.stderr
+def test_two_workers_stopped_and_started_again_end_with_the_same_losses(
+    digits, left_in_peace, tmp_path
+):
     run = tmp_path / "halves"
     for steps in (9, 20):
         half = dragoman(
             *("train", digits, "--run", run, "--workers", 2, "--set", f"training.steps={steps}")
         )
         assert half.returncode == 0, half.stderr
-    assert losses(run) == losses(tmp_path / "whole")
-    assert same(weights(run), weights(tmp_path / "whole"))
+    assert losses(run) == losses(left_in_peace(2))
+    assert same(weights(run), weights(left_in_peace(2)))
 
 
-def test_a_torn_newest_checkpoint_costs_its_steps_and_nothing_more(digits, tmp_path):
-    whole = dragoman("train", digits, "--run", tmp_path / "whole")
-    assert whole.returncode == 0, whole.stderr
+def test_a_torn_newest_checkpoint_costs_its_steps_and_nothing_more(digits, left_in_peace, tmp_path):
     run = tmp_path / "torn"
     assert dragoman("train", digits, "--run", run, "--set", "training.steps=15").returncode == 0
     os.truncate(run / "checkpoints" / "step-00000015" / "optimizer.safetensors", 1000)
@@ -84,12 +99,12 @@ def test_a_torn_newest_checkpoint_costs_its_steps_and_nothing_more(digits, tmp_p
     assert again.returncode == 0, again.stderr
     assert "step-00000015 is skipped" in again.stderr
     assert "going on after step 10" in again.stdout
-    assert losses(run) == losses(tmp_path / "whole")
+    assert losses(run) == losses(left_in_peace(1))
 
 
-def test_a_finished_run_started_again_says_so_and_changes_nothing(digits, tmp_path):
+def test_a_finished_run_started_again_says_so_and_changes_nothing(digits, left_in_peace, tmp_path):
     run = tmp_path / "run"
-    assert dragoman("train", digits, "--run", run).returncode == 0
+    shutil.copytree(left_in_peace(1), run, symlinks=True)
     before = losses(run), weights(run)
     again = dragoman("train", digits, "--run", run)
     assert again.returncode == 0
