@@ -1,40 +1,27 @@
 """The training loop. It reads aloud: take a step, tell, look, save, and stop together."""
 
 import dataclasses
-import time
 from contextlib import nullcontext
 from typing import Literal, NamedTuple
 
-from dragoman.batches.amounts import Amounts
 from dragoman.batches.loader import Loader
 from dragoman.config import Config
 from dragoman.console import duration, say
-from dragoman.decoding.translator import translate
 from dragoman.distributed.group import join, reason_of
 from dragoman.errors import RunError, SaidElsewhere
-from dragoman.evaluation.metrics import Scores, score
-from dragoman.model.size import training_flops
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import (
-    AttemptEnded,
-    CheckpointSaved,
-    Evaluated,
-    StepDone,
-    Trouble,
-)
+from dragoman.telemetry.events import AttemptEnded, CheckpointSaved, Trouble
+from dragoman.training.agreed_step import take_step
 from dragoman.training.agreement import said_once, together
 from dragoman.training.comparison import compare
-from dragoman.training.devices import memory_peak_bytes
 from dragoman.training.interruption import Interruption, common_reason, interruptions
+from dragoman.training.looking import evaluate
 from dragoman.training.notices import notices
 from dragoman.training.numbers import judge
 from dragoman.training.observer import Watch, nobody
 from dragoman.training.rollback import roll_back
-from dragoman.training.shortage import smaller_pieces
 from dragoman.training.start import Training, start, tell_clocks
 from dragoman.training.state import RunState
-from dragoman.training.tensors import whole_objective
-from dragoman.training.translations import AgainstBest
 
 CLOCKS_EVERY_S = 300.0
 """Between two comparisons of the hosts' clocks; in between their drift is taken for steady."""
@@ -44,20 +31,6 @@ class Ending(NamedTuple):
     state: Literal["finished", "preempted"]
     reason: str
     step: int
-
-
-class Taken(NamedTuple):
-    """A step, and what all ranks have agreed on in it."""
-
-    state: RunState
-    done: StepDone
-    interrupted: bool
-    """Any rank was asked to stop."""
-    save_is_due: bool
-    save_can_begin: bool
-    """None is in flight on rank 0."""
-    waits_s: list[float]
-    """In communication, by rank; empty: not known."""
 
 
 def train(config: Config, run: RunDir, watch: Watch = nobody) -> Ending:
@@ -126,12 +99,12 @@ def run_on(
         training.events.emit(done)
         training.narrator.step(done)
         if group.leads:
-            tell_observed(training, training.observer.after_step(done, waits_s))
+            training.tell(training.observer.after_step(done, waits_s))
         tell_of_saves(training, done.step_s)
         numbers, verdict = judge(state.numbers, done.step, done.loss, done.updated, config.training)
         state = dataclasses.replace(state, numbers=numbers)
         if verdict.action == "skip":
-            tell_trouble(training, state, verdict.what)
+            training.tell_trouble(state.step, verdict.what)
         elif verdict.action == "stop":
             raise said_once(group, RunError(f"step {state.step:,}: {verdict.what}"))
         elif verdict.action == "roll back" and not interrupted:
@@ -160,16 +133,6 @@ def run_on(
     return state, ending
 
 
-def tell_observed(training: Training, what: str | None) -> None:
-    if what:
-        training.narrator.say(what)
-
-
-def tell_trouble(training: Training, state: RunState, what: str) -> None:
-    training.events.emit(Trouble(state.step, what))
-    training.narrator.say(f"step {state.step:,}: {what}")
-
-
 def evaluation_is_due(config: Config, state: RunState, ending: Ending | None) -> bool:
     is_time = ending is not None or state.step % config.evaluation.every_steps == 0
     return is_time and state.evaluated_step < state.step
@@ -178,90 +141,6 @@ def evaluation_is_due(config: Config, state: RunState, ending: Ending | None) ->
 def comparison_is_due(config: Config, state: RunState) -> bool:
     every_steps = config.training.compare_every_steps
     return every_steps > 0 and state.step % every_steps == 0
-
-
-def take_step(
-    training: Training, state: RunState, loader: Loader, interruption: Interruption
-) -> Taken:
-    """One update. Collective: every rank must call."""
-    group, updater = training.group, training.updater
-    group.pulse.enter("data", state.step + 1)
-    training.traffic.begin_step()
-    begun = time.perf_counter()
-    work = loader.next()
-    waited_s = time.perf_counter() - begun
-    pieces = 1
-    while True:
-        gradients = updater.gradients(work, pieces)
-        group.pulse.enter("agreement")
-        # The update of the step before came after its message.
-        seconds = time.perf_counter() - begun + updater.update_s
-        # One small message, before the weights are touched, tells everyone the loss, rank 0's
-        # clock, whether anyone wants to stop or has run out of memory, whether to save, and how
-        # long each rank has waited in communication.
-        waits_s = [0.0] * group.ranks
-        waits_s[group.rank] = gradients.parts_s.get("communication", 0.0)
-        loss_sum, step_s, wishes, short, save_is_due, saver_is_busy, *waits_s = group.sums(
-            [
-                gradients.loss_sum,
-                seconds if group.leads else 0.0,
-                float(interruption.asked),
-                float(gradients.ran_out),
-                float(group.leads and training.saving.is_due(state, seconds)),
-                float(group.leads and training.saving.is_busy),
-                *waits_s,
-            ]
-        )
-        if not short:
-            break
-        pieces = smaller_pieces(training, work, pieces, gradients.ran_out)
-    stalled_s = training.saving.wait_until_copied()  # the update changes what is being copied
-    rate = training.rate(work.step) * state.numbers.rate_factor
-    update = updater.update(rate)
-    state = state.after_step(work.tokens, step_s)
-    if scaling := updater.scaler.state_dict():
-        state = dataclasses.replace(state, loss_scaling=scaling)
-    seconds = time.perf_counter() - begun
-    parts = {
-        "data": waited_s,
-        **gradients.parts_s,
-        "checkpoint": stalled_s,
-        "optimizer": updater.update_s,
-    }
-    done = StepDone(
-        step=work.step,
-        epoch=training.plan.epoch_of(work.step),
-        loss=loss_sum / work.tokens,
-        tokens=work.tokens,
-        learning_rate=rate,
-        gradient_norm=update.gradient_norm,
-        updated=update.updated,
-        step_s=seconds,
-        parts_s={**parts, "rest": max(0.0, seconds - sum(parts.values()))},
-        traffic_bytes=training.traffic.of_step(),
-        counts=counts_of(training, work.amounts),
-        memory_peak_bytes=memory_peak_bytes(group.device),
-    )
-    knows_waits = "communication" in gradients.parts_s
-    return Taken(
-        state=state,
-        done=done,
-        interrupted=wishes > 0,
-        save_is_due=save_is_due > 0,
-        save_can_begin=not saver_is_busy,
-        waits_s=waits_s if knows_waits else [],
-    )
-
-
-def counts_of(training: Training, amounts: Amounts) -> dict[str, float]:
-    model, vocabulary = training.config.model, training.tokenizer.size
-    return {
-        "source_tokens": amounts.source_tokens,
-        "target_tokens": amounts.target_tokens,
-        "positions": amounts.positions,
-        "sequences": amounts.sequences,
-        "flops": training_flops(model, vocabulary, amounts),
-    }
 
 
 def planned_ending(training: Training, state: RunState) -> Ending | None:
@@ -279,71 +158,6 @@ def planned_ending(training: Training, state: RunState) -> Ending | None:
             f"no better {training.config.evaluation.best_by} in {settings.patience} evaluations"
         )
     return Ending("finished", reason, state.step) if reason else None
-
-
-def evaluate(training: Training, state: RunState) -> RunState:
-    """Losses and scores, shared out over the ranks. Collective: every rank must call."""
-    config, group = training.config, training.group
-    group.pulse.enter("evaluation")
-    begun = time.perf_counter()
-    wanted = config.evaluation.translate_sentences or None
-    sources, references = (side[:wanted] for side in training.validation_text)
-    with whole_objective(
-        training.objective, config.model, training.tokenizer.size, group.device
-    ) as objective:
-        validation = training.validation.measure(objective, group)
-        train_sample = None
-        if training.train_sample:
-            train_sample = training.train_sample.measure(objective, group)
-        shares = group.gather(
-            translate(
-                objective.model,
-                training.tokenizer,
-                sources[group.rank :: group.ranks],
-                config.decoding.model_copy(update={"beam": config.evaluation.beam}),
-                group.device,
-            )
-        )
-    translations = [shares[n % group.ranks][n // group.ranks] for n in range(len(sources))]
-    # Rank 0 scores, compares and keeps the time; all act on what it says.
-    scores = Scores(
-        *group.led(lambda: score(translations, references, config.data.target_language))
-    )
-    against_best = AgainstBest(
-        *group.led(
-            lambda: training.translations.keep(
-                state.step, state.best_step, translations, references
-            )
-        )
-    )
-    if against_best.trouble:
-        tell_trouble(training, state, against_best.trouble)
-    seconds = group.led(lambda: time.perf_counter() - begun)
-    value = scores.bleu if config.evaluation.best_by == "bleu" else -validation.nats
-    state = state.after_evaluation(value, seconds, config.checkpoints.keep_best)
-    evaluated = Evaluated(
-        step=state.step,
-        validation_loss=validation.nats,
-        validation_loss_error=validation.error,
-        train_sample_loss=train_sample.nats if train_sample else None,
-        train_sample_loss_error=train_sample.error if train_sample else None,
-        **scores._asdict(),
-        compared_step=against_best.step,
-        bleu_gain_p=against_best.bleu_gain_p,
-        is_best=state.best_step == state.step,
-        seconds=seconds,
-        samples=[
-            {"source": source, "translation": translation, "reference": reference}
-            for source, translation, reference in zip(
-                sources, translations, references, strict=True
-            )
-        ][: config.evaluation.samples],
-    )
-    if group.leads:
-        training.events.emit(evaluated)
-        training.narrator.evaluation(evaluated)
-        tell_observed(training, training.observer.after_evaluation(evaluated))
-    return state
 
 
 def save(training: Training, state: RunState, must: bool, must_succeed: bool = False) -> None:

@@ -5,7 +5,6 @@ import dataclasses
 import torch
 
 from dragoman.model.transformer import Transformer
-from dragoman.telemetry.events import Trouble
 from dragoman.training.numbers import (
     Verdict,
     after_rollback,
@@ -47,6 +46,5 @@ def roll_back(training: Training, state: RunState, verdict: Verdict) -> RunState
         f"{verdict.what}; back to step {again.step:,} with "
         f"{again.numbers.rate_factor:g} times the learning rate"
     )
-    training.events.emit(Trouble(state.step, what))
-    training.narrator.say(f"step {state.step:,}: {what}")
+    training.tell_trouble(state.step, what)
     return again

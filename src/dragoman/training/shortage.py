@@ -6,7 +6,6 @@ have, but for dropout, which is drawn for each piece.
 
 from dragoman.batches.loader import StepBatches
 from dragoman.errors import RunError
-from dragoman.telemetry.events import Trouble
 from dragoman.training.agreement import named_rank, said_once
 from dragoman.training.start import Training
 
@@ -35,7 +34,6 @@ def smaller_pieces(training: Training, work: StepBatches, pieces: int, ran_out: 
     pieces *= 2
     in_pieces = _NAMES.get(pieces, f"{pieces} pieces a micro-batch")
     what = f"{who} ran out of memory; the step is repeated in {in_pieces}"
-    training.events.emit(Trouble(work.step, what))
-    training.narrator.say(f"step {work.step:,}: {what}")
+    training.tell_trouble(work.step, what)
     training.updater.sync.renew()
     return pieces

@@ -28,7 +28,7 @@ from dragoman.shards.files import Shards
 from dragoman.shards.passport import PreparedData
 from dragoman.sync import synchronized
 from dragoman.telemetry.clocks import compare_clocks
-from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Evaluated
+from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Evaluated, Trouble
 from dragoman.telemetry.mirrors import open_mirrors
 from dragoman.telemetry.reader import attempts_so_far, read_events
 from dragoman.telemetry.sensors.sampler import sampling, sensors_of_host
@@ -75,6 +75,15 @@ class Training:
     observer: Observer
     last_step: int | None
     state: RunState
+
+    def tell(self, line: str | None) -> None:
+        if line:
+            self.narrator.say(line)
+
+    def tell_trouble(self, step: int, what: str) -> None:
+        """To the person, and to the records."""
+        self.events.emit(Trouble(step, what))
+        self.narrator.say(f"step {step:,}: {what}")
 
 
 @contextmanager
