@@ -6,7 +6,14 @@ import signal
 
 import psutil
 import pytest
-from processes import ENDLESS, dragoman, start_dragoman, wait_for_step, worker_processes
+from processes import (
+    ENDLESS,
+    dragoman,
+    start_dragoman,
+    wait_for_step,
+    wait_until,
+    worker_processes,
+)
 
 from dragoman.distributed.pulse import IN_A_STEP, LEAST_PATIENCE_S
 from dragoman.rundir import RunDir, read_json
@@ -53,3 +60,16 @@ def test_a_killed_and_a_stopped_rank_are_named(digits, tmp_path, number):
         f"training.steps={status['step'] + 3}",
     )
     assert more.returncode == 0, more.stderr
+
+
+def test_a_rank_that_is_stopped_before_the_ranks_have_met_holds_nobody_up(digits, tmp_path):
+    """The others wait for it where they meet, and have no pulse of it yet."""
+    run = tmp_path / "run"
+    process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
+    wait_until(lambda: len(worker_processes(run)) == 2)
+    victim = next(pid for pid in worker_processes(run) if rank_of(pid) == 1)
+    os.kill(victim, signal.SIGSTOP)
+    _, errors = process.communicate(timeout=200)
+    assert process.returncode == 1
+    assert worker_processes(run) == []
+    assert re.search(r"rank 1 on \S+ was stopped for 15 s, and ended", errors), errors

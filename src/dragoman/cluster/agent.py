@@ -42,6 +42,8 @@ from dragoman.telemetry.tail import Tail
 
 SAVING_S = 120
 """How long workers may take to finish their step and save when they are asked to stop."""
+STOPPED_S = 15.0
+"""A worker that is stopped for so long is ended. Once ranks have met they name it sooner."""
 LAST_WORDS_S = 3.0
 """What the agent gets to end by itself when its workers have ended."""
 SILENCE_S = 30.0
@@ -127,11 +129,27 @@ class Outputs(LogsSpecs):
 
 
 class Agent(LocalElasticAgent):
+    """Also ends workers that are stopped.
+
+    When one has failed, torch asks the others to end and gives them half a minute, in which they
+    may say who was lost; a worker that is stopped hears nothing.
+    """
+
+    def __init__(self, spec: WorkerSpec, logs_specs: LogsSpecs) -> None:
+        super().__init__(spec, logs_specs=logs_specs, shutdown_timeout=SAVING_S)
+        self._stopped_at: dict[int, float] = {}
+        self.ended: frozenset[int] = frozenset()
+        """Processes that had been stopped for too long."""
+
     def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
-        """When one has failed, torch asks the others to end and gives them half a minute, in which
-        they may say who was lost; a worker that is stopped hears nothing."""
-        if self._pcontext and any(map(_has_ended, self._pcontext.pids().values())):
+        workers = self._pcontext.pids().values() if self._pcontext else ()
+        if any(map(_has_ended, workers)):
             _kill_stopped()
+        now = time.monotonic()
+        stopped = filter(_is_stopped, workers)
+        self._stopped_at = {pid: self._stopped_at.get(pid, now) for pid in stopped}
+        if self._stopped_at and now - min(self._stopped_at.values()) > STOPPED_S:
+            self.ended |= _kill_stopped()
         result: RunResult = super()._monitor_workers(worker_group)
         return result
 
@@ -240,8 +258,7 @@ def _work(
             monitor_interval=0.1,
             local_addr=job.address,
         ),
-        logs_specs=outputs,
-        shutdown_timeout=SAVING_S,
+        outputs,
     )
     try:
         result = agent.run()
@@ -251,18 +268,23 @@ def _work(
         return 0
     first = min(result.failures.values(), key=lambda failure: failure.timestamp)
     if first.exitcode < 0 and first.pid not in commands.seen_off:
-        _tell_killed(first, result.failures, relay)
+        _tell_killed(first, result.failures, first.pid in agent.ended, relay)
     return first.exitcode if first.exitcode > 0 else 1
 
 
 def _tell_killed(
-    first: ProcessFailure, failures: dict[int, ProcessFailure], relay: Relay | None
+    first: ProcessFailure,
+    failures: dict[int, ProcessFailure],
+    was_stopped: bool,
+    relay: Relay | None,
 ) -> None:
     """A worker that was killed could not say so itself."""
     rank = next(rank for rank, failure in failures.items() if failure is first)
     name = signal.Signals(-first.exitcode).name
     hint = "; the system may have run out of memory" if name == "SIGKILL" else ""
     text = f"rank {rank} on {socket.gethostname()} was ended by {name}{hint}"
+    if was_stopped:
+        text = f"rank {rank} on {socket.gethostname()} was stopped for {STOPPED_S:.0f} s, and ended"
     if relay:
         relay(killed=rank, line=text)
     else:
@@ -335,9 +357,16 @@ def _in_background(work: Callable[..., None], *arguments: object) -> None:
 
 def _kill_stopped() -> frozenset[int]:
     """End the workers that are stopped: they would not hear that they are asked to."""
-    stopped = [pid for pid, status in _workers().items() if status == psutil.STATUS_STOPPED]
+    stopped = [pid for pid in _workers() if _is_stopped(pid)]
     _kill(stopped)
     return frozenset(stopped)
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _has_ended(pid: int) -> bool:
@@ -354,13 +383,14 @@ def _kill(workers: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _workers() -> dict[int, str]:
-    """Those that have not ended: process -> what it does."""
-    found = {}
+def _workers() -> list[int]:
+    """Those that have not ended."""
+    found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            found[process.pid] = process.status()
-    return {pid: status for pid, status in found.items() if status != psutil.STATUS_ZOMBIE}
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
 
 
 class News:
