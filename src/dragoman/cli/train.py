@@ -1,6 +1,7 @@
+import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -48,10 +49,17 @@ def train(
 
         ending = train_run(config, directory, watch)
         # Where an agent watches, it would take this code for a failure of the rank.
-        if ending.state == "preempted" and not found.has_agent:
-            sys.exit(PREEMPTED)
+        _leave(PREEMPTED if ending.state == "preempted" and not found.has_agent else 0)
     elif code := _start(config, directory, workers, hosts):
         sys.exit(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """Not by the interpreter's own way: one of torch's threads that is inside the store just then
+    would take the process down, at the end of a run that went well."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _start(config: "Config", run: "RunDir", workers: int | None, hosts: str | None) -> int:

@@ -44,7 +44,7 @@ SAVING_S = 120
 """How long workers may take to finish their step and save when they are asked to stop."""
 STOPPED_S = 15.0
 """A worker that is stopped for so long is ended. Once ranks have met they name it sooner."""
-LAST_WORDS_S = 3.0
+LAST_WORDS_S = 6.0
 """What the agent gets to end by itself when its workers have ended."""
 SILENCE_S = 30.0
 """A launcher that says nothing for so long is gone, or the way to it."""
