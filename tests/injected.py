@@ -13,7 +13,7 @@ from pathlib import Path
 
 SITECUSTOMIZE = """
 import os, sys
-if "train" in sys.orig_argv:
+if {"train", "dragoman.cluster.zygote"} & {*sys.orig_argv}:
     from dragoman.distributed.pulse import Pulse
     rank, step, phase, number = os.environ["INJECTED_FAULT"].split()
     real = Pulse.enter

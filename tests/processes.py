@@ -1,10 +1,14 @@
 """Dragoman as a real process, watched from outside."""
 
 import os
+import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import StepDone
@@ -57,15 +61,11 @@ def wait_for_step(run: Path, step: int) -> None:
 
 
 def worker_processes(run: Path) -> list[int]:
-    """Of a run started with several workers: their processes, without launcher and agent."""
-
-    def matching(pattern: str) -> set[str]:
-        found = subprocess.run(
-            ["pgrep", "-f", pattern], capture_output=True, text=True, check=False
-        )
-        return set(found.stdout.split())
-
-    return sorted(
-        int(pid)
-        for pid in matching(f"dragoman train .*--run {run}$") - matching("dragoman.cluster.agent")
-    )
+    """Of a run started with several workers: their processes, by rank."""
+    found = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            title = " ".join(process.cmdline()).strip()
+            if match := re.fullmatch(rf"rank (\d+): dragoman train .*--run {run}", title):
+                found[int(match[1])] = process.pid
+    return [found[rank] for rank in sorted(found)]

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 
-import psutil
 import pytest
 from processes import (
     ENDLESS,
@@ -15,14 +14,10 @@ from processes import (
     worker_processes,
 )
 
-from dragoman.distributed.pulse import IN_A_STEP, LEAST_PATIENCE_S
+from dragoman.distributed.pulse import IN_A_STEP
 from dragoman.rundir import RunDir, read_json
 
 pytestmark = pytest.mark.timeout(300)
-
-
-def rank_of(pid: int) -> int:
-    return int(psutil.Process(pid).environ()["RANK"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
@@ -30,20 +25,17 @@ def test_a_killed_and_a_stopped_rank_are_named(digits, tmp_path, number):
     run = tmp_path / "run"
     process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
     wait_for_step(run, 60)  # long enough for beats from inside a step
-    victim = next(pid for pid in worker_processes(run) if rank_of(pid) == 1)
-    os.kill(victim, number)
+    os.kill(worker_processes(run)[1], number)
     _, errors = process.communicate(timeout=200)
     assert process.returncode == 1
     assert worker_processes(run) == []
-    said = re.search(r"rank 1 on \S+ has not been heard from for (\d+) s: it was in (\w+)", errors)
+    how = {signal.SIGKILL: "was ended by SIGKILL", signal.SIGSTOP: "was stopped for 5 s, and ended"}
+    said = re.search(rf"rank 1 on \S+ {how[number]}[^:\n]*: it was in (\w+)", errors)
     assert said, errors
-    assert int(said[1]) < LEAST_PATIENCE_S, "before anyone's patience with a step has ended"
-    assert said[2] in (*IN_A_STEP, "checkpoint")
+    assert said[1] in (*IN_A_STEP, "checkpoint")
     assert "it stood at" in errors
     assert re.search(r"meanwhile: rank 0 on \S+ in \w+", errors), errors
     assert "the same command goes on from the newest checkpoint" in errors
-    if number == signal.SIGKILL:
-        assert re.search(r"rank 1 on \S+ was ended by SIGKILL", errors)
     assert "Traceback" not in errors
 
     status = read_json(RunDir(run).status)
@@ -67,9 +59,8 @@ def test_a_rank_that_is_stopped_before_the_ranks_have_met_holds_nobody_up(digits
     run = tmp_path / "run"
     process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
     wait_until(lambda: len(worker_processes(run)) == 2)
-    victim = next(pid for pid in worker_processes(run) if rank_of(pid) == 1)
-    os.kill(victim, signal.SIGSTOP)
+    os.kill(worker_processes(run)[1], signal.SIGSTOP)
     _, errors = process.communicate(timeout=200)
     assert process.returncode == 1
     assert worker_processes(run) == []
-    assert re.search(r"rank 1 on \S+ was stopped for 15 s, and ended", errors), errors
+    assert re.search(r"rank 1 on \S+ was stopped for 5 s, and ended", errors), errors

@@ -1,54 +1,49 @@
-"""Torch's elastic agent for one host: starts the workers, watches them, ends with their code.
+"""The agent of one host: has workers forked, watches them, and reports how they ended.
 
-Run as `python -m dragoman.cluster.agent` with a `Job` on the first line of standard input; with
-`probe` and `transfer` the only part of `cluster` that imports torch. Further lines: `alive` now and
-then, `stop` (finish the step, save, end), `end` (the run has failed on another host; leave as soon
-as the workers here have had their say), `kill` (end now). The agent ends its workers when its input
-closes or says nothing for a while, that is, when whoever started it is gone, however that happened.
+Run as `python -m dragoman.cluster.agent`, with lines on standard input: a `Job` starts workers;
+`alive` comes now and then; `stop` means finish the step, save, end; `end` means that the run has
+failed on another host, so leave as soon as the workers here have had their say; `kill` means end
+now. The agent ends its workers when its input closes or says nothing for a while, that is, when
+whoever started it is gone, however that happened.
+
+It imports no torch. Workers are forked by a `Zygote` that has, so an agent that is kept for the
+next job starts it at once.
 """
 
-import logging
 import os
 import queue
 import select
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import psutil
-from torch._C._distributed_c10d import TCPStore
-from torch.distributed.elastic.agent.server.api import RunResult, WorkerGroup, WorkerSpec
-from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
-from torch.distributed.elastic.multiprocessing.api import LogsDest, LogsSpecs, SignalException
-from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
-from torch.distributed.elastic.rendezvous import RendezvousParameters
-from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
-from torch.distributed.elastic.rendezvous.dynamic_rendezvous import create_handler
 
 from dragoman.cluster.job import Job
 from dragoman.cluster.ssh import send_message
-from dragoman.errors import DragomanError, RunError, UserError
+from dragoman.cluster.zygote import Zygote
+from dragoman.distributed.launchers import worker_variables
+from dragoman.errors import DragomanError, UserError
 from dragoman.rundir import write_whole
 from dragoman.telemetry.tail import Tail
 
-SAVING_S = 120
+SAVING_S = 120.0
 """How long workers may take to finish their step and save when they are asked to stop."""
-STOPPED_S = 15.0
-"""A worker that is stopped for so long is ended. Once ranks have met they name it sooner."""
-LAST_WORDS_S = 6.0
-"""What the agent gets to end by itself when its workers have ended."""
+FAREWELL_S = 15.0
+"""How long workers may take to say who was lost and end, when one of them has failed."""
+STOPPED_S = 5.0
+"""A worker that is stopped for so long is ended: the other ranks wait for it."""
 SILENCE_S = 30.0
 """A launcher that says nothing for so long is gone, or the way to it."""
 ALIVE_EVERY_S = 1.0
+LOOK_EVERY_S = 0.1
 RELAYED = 10_000
 """Messages that wait for a slow connection home; beyond that, lines are dropped and counted."""
 
@@ -93,33 +88,218 @@ class Relay:
             return  # nobody listens any more; the silence on our input will end the workers
 
 
-class Outputs(LogsSpecs):
-    """Each worker's output, line by line, through a named pipe: nothing gathers on a disk."""
+class News:
+    """Tells home once a second that this host is alive, and what has grown in the run's records."""
 
-    def __init__(self, folder: Path, relay: Relay | None) -> None:
-        super().__init__(str(folder))
-        self._folder, self._relay = folder, relay
-        self.ranks: list[int] = []
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+        self._tail: Tail | None = None
+        self._lock = threading.Lock()
+        threading.Thread(target=self._send, name="news", daemon=True).start()
+
+    def follow(self, job: Job) -> None:
+        with self._lock:
+            self._tail = Tail(Path(job.run), job.known, job.home_token) if job.run else None
+
+    def pass_on(self) -> None:
+        # Output that is dropped is a pity; a gap in the records would be a fault.
+        with self._lock:
+            if self._tail and self._relay.has_room:
+                for piece in self._tail.news():
+                    self._relay(record=piece.name, begin=piece.begin, text=piece.text)
+
+    def _send(self) -> None:
+        while True:
+            time.sleep(ALIVE_EVERY_S)
+            self._relay(alive=True)
+            self.pass_on()
+
+
+class Commands:
+    """Lines on standard input, put into a queue; None when there will be no more."""
+
+    def __init__(self, into: Callable[[str | None], None]) -> None:
+        self.silence_s: float | None = None
+        """Nothing for so long counts as the end; None: the launcher is a process of this machine,
+        and its end closes the input."""
+        self._into = into
+        threading.Thread(target=self._read, name="commands", daemon=True).start()
+
+    def _read(self) -> None:
+        rest = b""
+        while True:
+            if not select.select([0], [], [], self.silence_s)[0]:
+                break
+            if not (more := os.read(0, 1 << 16)):
+                break
+            *lines, rest = (rest + more).split(b"\n")
+            for line in lines:
+                self._into(line.decode())
+        self._into(None)
+
+
+@dataclass
+class Worker:
+    rank: int
+    pid: int | None = None
+    """None: it has not been forked yet."""
+    code: int | None = None
+    """Exit code, negative for a signal; None: it has not ended."""
+    stopped_at: float | None = None
+    ended_by_us: bool = False
 
     @property
-    def root_log_dir(self) -> str:
-        return str(self._folder)
+    def has_ended(self) -> bool:
+        return self.code is not None
 
-    def reify(self, envs: dict[int, dict[str, str]]) -> LogsDest:
-        self.ranks = [int(env["RANK"]) for env in envs.values()]
-        errors = {local: str(self._folder / f"error-{local}.json") for local in envs}
+    @property
+    def is_running(self) -> bool:
+        return self.pid is not None and not self.has_ended
+
+    def signal(self, number: int) -> None:
+        if self.is_running:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid or 0, number)
+
+    def is_stopped(self) -> bool:
+        if not self.is_running:
+            return False
+        try:
+            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
+        except psutil.NoSuchProcess:
+            return False
+
+
+class Agent:
+    """One thread decides; others only put into its inbox what they hear."""
+
+    def __init__(self) -> None:
+        self._inbox: queue.Queue[str | dict[str, Any] | None] = queue.Queue()
+        self._commands = Commands(self._inbox.put)
+        self._relay: Relay | None = None
+        self._news: News | None = None
+        self._zygote: Zygote | None = None
+        self._job: Job | None = None
+        self._workers: list[Worker] = []
+        self._first_failed: Worker | None = None
+        self._store_port = 0
+        self._is_stopping = False
+        self._is_leaving = False
+        """No further job: whoever started us is gone, or wants us to be."""
+        self._deadline = float("inf")
+        """When workers that have not ended are killed."""
+        self._outputs: list[threading.Thread] = []
+
+    def run(self) -> int:
+        """Until whoever started us is gone or content; the exit code of the last job."""
+        code = 0
+        try:
+            while not (self._is_leaving and self._job is None):
+                self._attend()
+                if self._job and all(worker.has_ended for worker in self._workers):
+                    code = self._finish()
+            return code
+        finally:
+            self._kill_workers()
+            if self._zygote:
+                self._zygote.close()
+            if self._relay:
+                self._relay.close()
+
+    def _attend(self) -> None:
+        with suppress(queue.Empty):
+            match self._inbox.get(timeout=LOOK_EVERY_S):
+                case None:
+                    self._leave()
+                case "alive":
+                    pass
+                case "stop":
+                    self._stop()
+                case "end":
+                    self._end_soon()
+                case "kill":
+                    self._is_leaving = True
+                    self._kill_workers()
+                case str(line):
+                    self._start(Job.from_line(line))
+                case {"zygote": None}:
+                    self._zygote_ended()
+                case {"zygote": {"name": name, "born": pid}}:
+                    self._born(name, pid)
+                case {"zygote": {"ended": pid, "code": code}}:
+                    self._ended(pid, code)
+        self._end_stopped()
+        if time.monotonic() > self._deadline:
+            self._kill_workers()
+
+    def _start(self, job: Job) -> None:
+        self._job = job
+        self._is_stopping, self._first_failed, self._deadline = False, None, float("inf")
+        self._workers = [Worker(job.first_rank + number) for number in range(job.workers)]
+        if job.relays and self._relay is None:
+            self._relay = Relay()
+            self._news = News(self._relay)
+            self._commands.silence_s = SILENCE_S
+        try:
+            self._prepare(job)
+        except DragomanError as error:
+            self._tell_error(str(error))
+            self._workers[0].code = error.exit_code
+            self._first_failed = self._workers[0]
+            self._kill_workers()
+            return
+        for worker in self._workers:
+            self._fork(job, worker)
+
+    def _prepare(self, job: Job) -> None:
+        if job.folder:
+            os.chdir(Path(job.folder).expanduser())
+        for name, content in job.files.items():
+            write_whole(Path(name), content)
+        if self._news:
+            self._news.follow(job)
+        self._store_port = job.store_port
+        if self._zygote is None:
+            output = sys.stderr if job.relays else None
+            self._zygote = Zygote(environment_of(job), self._hear_zygote, output)
+        if job.store_port:
+            check_forward(job.store_port)
+            return
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            self._store_port = listening.getsockname()[1]
+            self._zygote.fork_store(listening)
+
+    def _fork(self, job: Job, worker: Worker) -> None:
+        assert self._zygote
+        output = self._output_of(worker)
+        self._zygote.fork_worker(
+            f"rank {worker.rank}",
+            job.arguments,
+            worker_variables(
+                worker.rank,
+                job.ranks or job.workers,
+                worker.rank - job.first_rank,
+                job.workers,
+                self._store_port,
+                job.secret,
+            ),
+            output,
+        )
+        if output is not None:
+            os.close(output)
+
+    def _hear_zygote(self, message: dict[str, Any] | None) -> None:
+        self._inbox.put({"zygote": message})
+
+    def _output_of(self, worker: Worker) -> int | None:
+        """Where it prints: a pipe whose lines are sent home; None: where this process prints."""
         if self._relay is None:
-            return LogsDest(dict.fromkeys(envs, ""), dict.fromkeys(envs, ""), error_files=errors)
-        self._relay(ranks=self.ranks)
-        pipes = {}
-        for local, env in envs.items():
-            path = self._folder / f"output-{local}"
-            os.mkfifo(path, 0o600)
-            # Opened for both, it neither waits for a writer nor ends with the first of them.
-            descriptor = os.open(path, os.O_RDWR)
-            _in_background(self._read, descriptor, int(env["RANK"]))
-            pipes[local] = str(path)
-        return LogsDest(pipes, pipes, error_files=errors)
+            return None
+        ours, theirs = os.pipe()
+        thread = threading.Thread(target=self._read, args=(ours, worker.rank), daemon=True)
+        thread.start()
+        self._outputs.append(thread)
+        return theirs
 
     def _read(self, descriptor: int, rank: int) -> None:
         assert self._relay
@@ -127,299 +307,148 @@ class Outputs(LogsSpecs):
             for line in lines:
                 self._relay(rank=rank, line=line.rstrip("\n"))
 
+    def _born(self, name: str, pid: int) -> None:
+        for worker in self._workers:
+            if name == f"rank {worker.rank}" and worker.pid is None:
+                worker.pid = pid
+                if worker.has_ended:  # killed before it was there
+                    os.kill(pid, signal.SIGKILL)
+                elif self._is_stopping:
+                    worker.signal(signal.SIGTERM)
 
-class Agent(LocalElasticAgent):
-    """Also ends workers that are stopped.
+    def _ended(self, pid: int, code: int) -> None:
+        for worker in self._workers:
+            if worker.pid == pid and not worker.has_ended:
+                worker.code = code
+                if code and self._first_failed is None:
+                    self._first_failed = worker
+                    self._end_soon()
+                if code < 0 and not self._is_stopping:
+                    self._tell_death(worker)
 
-    When one has failed, torch asks the others to end and gives them half a minute, in which they
-    may say who was lost; a worker that is stopped hears nothing.
-    """
+    def _tell_death(self, worker: Worker) -> None:
+        """A worker that was killed could not say so itself."""
+        if worker.ended_by_us and worker.stopped_at is None:
+            return
+        assert self._job
+        assert self._zygote
+        assert worker.code
+        name = signal.Signals(-worker.code).name
+        hint = "; the system may have run out of memory" if name == "SIGKILL" else ""
+        what = f"was ended by {name}{hint}"
+        if worker.ended_by_us:
+            what = f"was stopped for {STOPPED_S:.0f} s, and ended"
+        self._zygote.fork_witness(self._store_port, self._job.secret, worker.rank, what)
+        text = f"rank {worker.rank} on {socket.gethostname()} {what}"
+        if self._relay:
+            self._relay(killed=worker.rank, line=text)
+        else:
+            print(f"error: {text}", file=sys.stderr, flush=True)
 
-    def __init__(self, spec: WorkerSpec, logs_specs: LogsSpecs) -> None:
-        super().__init__(spec, logs_specs=logs_specs, shutdown_timeout=SAVING_S)
-        self._stopped_at: dict[int, float] = {}
-        self.ended: frozenset[int] = frozenset()
-        """Processes that had been stopped for too long."""
+    def _end_stopped(self) -> None:
+        """End workers that stay stopped, at once when all are to end: they do not hear it."""
+        for worker in self._workers:
+            if worker.ended_by_us:
+                continue
+            if not worker.is_stopped():
+                worker.stopped_at = None
+                continue
+            worker.stopped_at = worker.stopped_at or time.monotonic()
+            is_ending = self._deadline != float("inf")
+            if is_ending or time.monotonic() - worker.stopped_at > STOPPED_S:
+                worker.ended_by_us = True
+                worker.stopped_at = None if is_ending else worker.stopped_at
+                worker.signal(signal.SIGKILL)
 
-    def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:
-        workers = self._pcontext.pids().values() if self._pcontext else ()
-        if any(map(_has_ended, workers)):
-            _kill_stopped()
-        now = time.monotonic()
-        stopped = filter(_is_stopped, workers)
-        self._stopped_at = {pid: self._stopped_at.get(pid, now) for pid in stopped}
-        if self._stopped_at and now - min(self._stopped_at.values()) > STOPPED_S:
-            self.ended |= _kill_stopped()
-        result: RunResult = super()._monitor_workers(worker_group)
-        return result
+    def _stop(self) -> None:
+        self._is_stopping = True
+        for worker in self._workers:
+            worker.signal(signal.SIGTERM)
+
+    def _leave(self) -> None:
+        self._is_leaving = True
+        self._stop()
+        self._deadline = min(self._deadline, time.monotonic() + SAVING_S)
+
+    def _end_soon(self) -> None:
+        self._deadline = min(self._deadline, time.monotonic() + FAREWELL_S)
+
+    def _kill_workers(self) -> None:
+        for worker in self._workers:
+            if not worker.has_ended:
+                worker.ended_by_us = True
+                worker.signal(signal.SIGKILL)
+                if worker.pid is None:
+                    worker.code = -signal.SIGKILL
+
+    def _zygote_ended(self) -> None:
+        """The kernel ends its children, and nobody can ask for their exit codes any more."""
+        self._zygote = None
+        if self._job and not self._is_leaving:
+            self._tell_error("the process that starts the workers was ended; see what it printed")
+        self._kill_workers()
+        for worker in self._workers:
+            worker.code = worker.code if worker.has_ended else -signal.SIGKILL
+        self._first_failed = self._first_failed or next(iter(self._workers), None)
+
+    def _finish(self) -> int:
+        """All workers of the job have ended: report it, and be ready for the next."""
+        assert self._job
+        job, self._job = self._job, None
+        code = self._code()
+        for thread in self._outputs:
+            thread.join(timeout=1.0)  # the last lines are on their way through the pipes
+        self._outputs.clear()
+        if self._news:
+            self._news.pass_on()
+        if self._relay:
+            self._relay(ended=code)
+        self._is_leaving = self._is_leaving or not job.relays
+        return code
+
+    def _code(self) -> int:
+        if self._first_failed is None or self._first_failed.code is None:
+            return 0
+        if self._first_failed.code < 0:
+            # Whoever had not begun to listen was ended by being asked to stop.
+            return 0 if self._is_stopping else 1
+        return self._first_failed.code
+
+    def _tell_error(self, sentence: str) -> None:
+        if self._relay:
+            self._relay(error=sentence)
+        else:
+            print(f"error: {sentence}", file=sys.stderr, flush=True)
+
+
+def environment_of(job: Job) -> dict[str, str]:
+    """Of the zygote: libraries read some of it when they are loaded."""
+    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    defaults = {
+        "OMP_NUM_THREADS": str(max(1, cores // job.workers)),
+        # Its warnings are about names that it could not look up, for addresses that we gave it.
+        "TORCH_CPP_LOG_LEVEL": "ERROR",
+    }
+    return defaults | os.environ | job.environment
+
+
+def check_forward(port: int) -> None:
+    """Refuse a forwarded port that this host's sshd has opened to its networks."""
+    for name, addresses in psutil.net_if_addrs().items():
+        for address in addresses:
+            if address.family != socket.AF_INET or address.address.startswith("127."):
+                continue
+            with suppress(OSError), socket.create_connection((address.address, port), 1.0):
+                raise UserError(
+                    f"its sshd opens forwarded ports to the network ({address.address} on {name}); "
+                    "set GatewayPorts no in its sshd_config"
+                )
 
 
 def main() -> int:
-    # A worker explains its own failure; the agent's tables about it would bury that sentence.
-    logging.disable(logging.CRITICAL)
-    commands = Commands()
-    job = commands.job()
-    relay = Relay() if job.relays else None
-    try:
-        return _run(job, commands, relay)
-    except DragomanError as error:
-        if relay:
-            relay(error=str(error))
-        else:
-            print(f"error: {error}", file=sys.stderr, flush=True)
-        return error.exit_code
-    finally:
-        if relay:
-            relay.close()
-
-
-def _run(job: Job, commands: "Commands", relay: Relay | None) -> int:
-    if job.folder:
-        os.chdir(Path(job.folder).expanduser())
-    for name, content in job.files.items():
-        write_whole(Path(name), content)
-    os.environ.update(job.environment)
-    # Its warnings are about names that it could not look up, for addresses that we gave it.
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // job.workers)))
-    store = _meet(job, relay)
-    news = News(job, relay) if relay else None
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
-        commands.watch(has_deadline=job.relays, folder=Path(folder))
-        code = _work(job, store, Outputs(Path(folder), relay), relay, commands)
-        time.sleep(0.2 if relay else 0)  # the last lines are on their way through the pipes
-    if news:
-        news.close()
-    return code
-
-
-def _meet(job: Job, relay: Relay | None) -> TCPStore:
-    """Where agents and workers find each other: bound to the address between hosts, no other."""
-    address, port = job.meeting
-    if job.number != 0:
-        try:
-            return TCPStore(address, port, is_master=False, timeout=timedelta(seconds=30))
-        except (RuntimeError, TimeoutError) as error:  # torch's own DistNetworkError among them
-            raise RunError(
-                f"cannot reach port {port} of {address} on the first host; is a firewall between "
-                "them, or is the address wrong?"
-            ) from error
-    listening = socket.create_server((address, 0)) if port == 0 else _listen(address, port)
-    port = listening.getsockname()[1]
-    store = TCPStore(
-        address,
-        port,
-        is_master=True,
-        wait_for_workers=False,
-        timeout=timedelta(seconds=60),
-        master_listen_fd=listening.detach(),
-    )
-    if relay:
-        relay(meeting=[address, port])
-    return store
-
-
-def _listen(address: str, port: int) -> socket.socket:
-    try:
-        return socket.create_server((address, port))
-    except OSError as error:
-        raise UserError(
-            f"port {port} of {address} cannot be used ({error.strerror}); free it, or set another "
-            "port in the host list"
-        ) from error
-
-
-def _work(
-    job: Job, store: TCPStore, outputs: Outputs, relay: Relay | None, commands: "Commands"
-) -> int:
-    handler = create_handler(
-        store,
-        C10dRendezvousBackend(store, job.identity),
-        RendezvousParameters(
-            backend="c10d",
-            endpoint=f"{job.meeting[0]}:{store.port}",
-            run_id=job.identity,
-            min_nodes=job.hosts,
-            max_nodes=job.hosts,
-            local_addr=job.address,
-            join_timeout="120",
-        ),
-    )
-    program, *arguments = job.command
-    agent = Agent(
-        WorkerSpec(
-            role="worker",
-            local_world_size=job.workers,
-            entrypoint=program or sys.executable,
-            args=tuple(arguments),
-            rdzv_handler=handler,
-            max_restarts=0,
-            monitor_interval=0.1,
-            local_addr=job.address,
-        ),
-        outputs,
-    )
-    try:
-        result = agent.run()
-    except SignalException:
-        return 0  # the workers were told; status.json says what became of the run
-    if not result.is_failed():
-        return 0
-    first = min(result.failures.values(), key=lambda failure: failure.timestamp)
-    if first.exitcode < 0 and first.pid not in commands.seen_off:
-        _tell_killed(first, result.failures, first.pid in agent.ended, relay)
-    return first.exitcode if first.exitcode > 0 else 1
-
-
-def _tell_killed(
-    first: ProcessFailure,
-    failures: dict[int, ProcessFailure],
-    was_stopped: bool,
-    relay: Relay | None,
-) -> None:
-    """A worker that was killed could not say so itself."""
-    rank = next(rank for rank, failure in failures.items() if failure is first)
-    name = signal.Signals(-first.exitcode).name
-    hint = "; the system may have run out of memory" if name == "SIGKILL" else ""
-    text = f"rank {rank} on {socket.gethostname()} was ended by {name}{hint}"
-    if was_stopped:
-        text = f"rank {rank} on {socket.gethostname()} was stopped for {STOPPED_S:.0f} s, and ended"
-    if relay:
-        relay(killed=rank, line=text)
-    else:
-        print(f"error: {text}", file=sys.stderr, flush=True)
-
-
-class Commands:
-    """Lines on standard input, read without a buffer that would hide them from `select`."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._folder = Path()
-        self.seen_off: frozenset[int] = frozenset()
-        """Workers that had been stopped, so that we have ended them."""
-
-    def job(self) -> Job:
-        """The first line, which may be long in coming: the first host finds the place to meet."""
-        while (line := self._line(None)) == "alive":
-            pass
-        if line in (None, "stop", "end", "kill"):
-            sys.exit(line != "stop")
-        return Job.from_line(line)
-
-    def watch(self, has_deadline: bool, folder: Path) -> None:
-        """Obey from now on; `folder` is removed whichever way the agent ends."""
-        self._folder = folder
-        _in_background(self._obey, SILENCE_S if has_deadline else None)
-
-    def _obey(self, deadline_s: float | None) -> None:
-        while line := self._line(deadline_s):
-            match line:
-                case "kill":
-                    self._leave()
-                case "end":
-                    self.seen_off = _kill_stopped()
-                    _in_background(self._leave_after_workers, float("inf"))
-                case "stop":
-                    os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGTERM)
-        self._leave_after_workers(SAVING_S)
-
-    def _leave_after_workers(self, patience_s: float) -> None:
-        """For a main thread that waits in the store of a host that is cut off, deaf to signals."""
-        deadline = time.monotonic() + patience_s
-        while time.monotonic() < deadline and _workers():
-            time.sleep(0.2)
-        time.sleep(LAST_WORDS_S)
-        self._leave()
-
-    def _leave(self) -> NoReturn:
-        _kill(_workers())
-        shutil.rmtree(self._folder, ignore_errors=True)
-        os._exit(1)
-
-    def _line(self, deadline_s: float | None) -> str | None:
-        """None: the input has ended, or nothing came in time."""
-        while b"\n" not in self._rest:
-            if not select.select([0], [], [], deadline_s)[0]:
-                return None
-            if not (more := os.read(0, 1 << 16)):
-                return None
-            self._rest += more
-        line, self._rest = self._rest.split(b"\n", 1)
-        return line.decode()
-
-
-def _in_background(work: Callable[..., None], *arguments: object) -> None:
-    threading.Thread(target=work, args=arguments, daemon=True).start()
-
-
-def _kill_stopped() -> frozenset[int]:
-    """End the workers that are stopped: they would not hear that they are asked to."""
-    stopped = [pid for pid in _workers() if _is_stopped(pid)]
-    _kill(stopped)
-    return frozenset(stopped)
-
-
-def _is_stopped(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_STOPPED
-    except psutil.NoSuchProcess:
-        return False
-
-
-def _has_ended(pid: int) -> bool:
-    """Whoever started it can still ask with which code."""
-    try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:  # they have asked
-        return True
-
-
-def _kill(workers: Iterable[int]) -> None:
-    for pid in workers:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _workers() -> list[int]:
-    """Those that have not ended."""
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            if process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-    return found
-
-
-class News:
-    """Tells home once a second that this host is alive, and what has grown in the run's records."""
-
-    def __init__(self, job: Job, relay: Relay) -> None:
-        self._relay = relay
-        self._tail = Tail(Path(job.run), job.known, job.home_token) if job.run else None
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._send, name="news", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._ended.set()
-        self._thread.join(timeout=10.0)
-
-    def _send(self) -> None:
-        while not self._ended.wait(ALIVE_EVERY_S):
-            self._relay(alive=True)
-            self._pass_on()
-        self._pass_on()
-
-    def _pass_on(self) -> None:
-        # Output that is dropped is a pity; a gap in the records would be a fault.
-        if self._tail and self._relay.has_room:
-            for piece in self._tail.news():
-                self._relay(record=piece.name, begin=piece.begin, text=piece.text)
+    return Agent().run()
 
 
 if __name__ == "__main__":
-    # Not by the interpreter's own way: torch's threads may wait for a host that is cut off.
+    # Not by the interpreter's own way: a thread may still wait for its input.
     os._exit(main())

@@ -2,23 +2,24 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Job:
-    command: list[str]
-    """Of each worker. An empty first word stands for the agent's own Python."""
+    arguments: list[str]
+    """Of `dragoman`, for each worker."""
     workers: int
-    hosts: int = 1
-    number: int = 0
-    """Of this host; 0 is where the others meet."""
-    identity: str = "alone"
-    """Of this start: agents of another one do not meet these."""
-    address: str = "127.0.0.1"
-    """Of this host, on the network between them."""
-    meeting: tuple[str, int] = ("127.0.0.1", 0)
-    """Address and port of host 0; port 0 there: any that is free."""
+    """On this host."""
+    secret: str
+    """Of this start: heartbeats are signed with it, so that a stranger cannot forge them."""
+    first_rank: int = 0
+    """Of this host's workers; the others follow."""
+    ranks: int = 0
+    """On all hosts; 0: those of this host are all."""
+    store_port: int = 0
+    """On this host's loopback, where the store is reached; 0: the agent opens one of its own."""
     environment: dict[str, str] = field(default_factory=dict)
     folder: str = ""
     """To work in; empty: where the agent was started."""
@@ -31,13 +32,17 @@ class Job:
     home_token: str = ""
     """Name of a file beside the records at home: where it is found, nothing has to be brought."""
     relays: bool = False
-    """Send the workers' output home as messages, instead of printing it."""
+    """Send the workers' output home as messages, instead of printing it, and then wait for another
+    job instead of ending."""
 
     def to_line(self) -> str:
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_line(cls, line: str) -> "Job":
-        content = json.loads(line)
-        content["meeting"] = tuple(content["meeting"])
-        return cls(**content)
+        return cls(**json.loads(line))
+
+
+def first_ranks(workers: Sequence[int]) -> list[int]:
+    """The first rank of each host, given how many workers each has."""
+    return [sum(workers[:number]) for number in range(len(workers))]

@@ -18,9 +18,11 @@ import psutil
 
 from dragoman.cluster.job import Job
 from dragoman.console import say
+from dragoman.errors import RunError
 
 AGENT = "dragoman.cluster.agent"
 LOOK_EVERY_S = 0.1
+GOES_ON = "the same command goes on from the newest checkpoint"
 
 
 def launch_local(arguments: list[str], workers: int) -> int:
@@ -37,22 +39,29 @@ def launch_local(arguments: list[str], workers: int) -> int:
     assert agent.stdin
     tell(agent.stdin, local_job(arguments, workers).to_line())
     with agent, orders() as given:
-        while True:
-            try:
-                return agent.wait(LOOK_EVERY_S)
-            except subprocess.TimeoutExpired:
-                for order in given.new():
-                    tell(agent.stdin, order)
+        while (code := agent.poll()) is None:
+            with suppress(subprocess.TimeoutExpired):
+                agent.wait(LOOK_EVERY_S)
+            for order in given.new():
+                tell(agent.stdin, order)
+    if code < 0:
+        name = signal.Signals(-code).name
+        raise RunError(f"the agent of the workers was ended by {name}; {GOES_ON}")
+    return code
 
 
 def local_job(arguments: list[str], workers: int) -> Job:
     return Job(
-        command=[sys.executable, "-m", "dragoman", *arguments],
-        workers=workers,
-        identity=secrets.token_hex(8),
+        arguments,
+        workers,
+        secret=new_secret(),
         # Workers of one machine need no other interface.
         environment={"GLOO_SOCKET_IFNAME": _loopback_interface()} | user_set(),
     )
+
+
+def new_secret() -> str:
+    return secrets.token_hex(32)
 
 
 class Orders:

@@ -69,14 +69,15 @@ def preflight(
 ) -> Ready:
     """`prepared` is the folder of the data on each host; `workers` a wish for each of them.
 
-    With min_hosts, hosts that cannot be reached are left out and told of. Of hosts whose facts are
-    `known` from an earlier start, the data is not read again.
+    With min_hosts, hosts that cannot be reached are left out and told of. Hosts whose facts are
+    `known` from an earlier start are not asked again.
     """
+    known = known or {}
     meanings = meanings_of(cluster)
     check_public(cluster, meanings)
     check_twice(cluster, meanings)
     answers = side_by_side(
-        cluster, lambda host: facts_of(cluster, host, prepared, (known or {}).get(host.name))
+        cluster, lambda host: known.get(host.name) or facts_of(cluster, host, prepared)
     )
     facts = {name: answer for name, answer in answers.items() if isinstance(answer, Facts)}
     errors = [answer for answer in answers.values() if isinstance(answer, DragomanError)]
@@ -181,9 +182,8 @@ def check_data(facts: Mapping[str, Facts], here: str | None) -> tuple[str | None
     return reference, [name for name, of_host in facts.items() if of_host.data is None]
 
 
-def facts_of(cluster: Cluster, host: Host, prepared: str, known: Facts | None = None) -> Facts:
-    verified = known.data if known else None
-    question = {"folder": host.folder, "prepared": prepared, "verified": verified}
+def facts_of(cluster: Cluster, host: Host, prepared: str) -> Facts:
+    question = {"folder": host.folder, "prepared": prepared}
     return Facts.from_answer(ask(cluster, host, "dragoman.cluster.probe", question))
 
 

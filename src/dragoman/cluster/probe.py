@@ -31,7 +31,7 @@ def facts(question: dict[str, Any]) -> dict[str, Any]:
         "cuda_devices": cuda_devices(),
         "interfaces": interfaces(),
         "free_bytes": shutil.disk_usage(folder).free,
-        **data_hash(folder / question["prepared"], question.get("verified")),
+        **data_hash(folder / question["prepared"]),
     }
 
 
@@ -58,14 +58,13 @@ def interfaces() -> list[tuple[str, str, int]]:
     ]
 
 
-def data_hash(prepared: Path, verified: str | None) -> dict[str, str | None]:
-    """Of the prepared data, every file read unless it is `verified`; None: there is none."""
+def data_hash(prepared: Path) -> dict[str, str | None]:
+    """Of the prepared data, every file read; None: there is none."""
     if not (prepared / PASSPORT_NAME).exists():
         return {"data": None}
     try:
         data = PreparedData.open(prepared)
-        if data.passport.content_hash != verified:
-            data.verify()
+        data.verify()
     except DragomanError as error:
         return {"data": "damaged", "data_error": str(error)}
     return {"data": data.passport.content_hash}

@@ -9,10 +9,10 @@ from typing import Any
 from dragoman.checkpoints.names import point_to
 from dragoman.cluster.elastic import Lookout, until_the_end
 from dragoman.cluster.hosts import Cluster, Host
-from dragoman.cluster.job import Job
-from dragoman.cluster.launch import Orders, orders, user_set
+from dragoman.cluster.job import Job, first_ranks
+from dragoman.cluster.launch import Orders, new_secret, orders, user_set
 from dragoman.cluster.preflight import Facts, Ready, check_data, facts_of, on_all, preflight
-from dragoman.cluster.supervise import Outcome, supervise
+from dragoman.cluster.supervise import Agents, Outcome, agents_of_a_run
 from dragoman.cluster.transfer import fetch_folder, send_folder
 from dragoman.config import Config, dump_config
 from dragoman.console import Progress, say, warn
@@ -31,7 +31,10 @@ def train_on_hosts(config: Config, run: RunDir, cluster: Cluster, workers: int |
     try:
         with orders() as given:
             say(f"checking {', '.join(host.name for host in cluster.hosts)}")
-            ready, outcome = run_until_the_end(config, run, cluster, workers, token, given)
+            with agents_of_a_run(Receiver(run)) as agents:
+                ready, outcome = run_until_the_end(
+                    config, run, cluster, workers, token, given, agents
+                )
         try:
             fetch_checkpoints(ready.cluster, run, token)
         except DragomanError as error:
@@ -53,6 +56,7 @@ def run_until_the_end(
     workers: int | None,
     token: str,
     given: Orders,
+    agents: Agents,
 ) -> tuple[Ready, Outcome]:
     prepared = prepared_there(config)
 
@@ -69,8 +73,7 @@ def run_until_the_end(
                 f"{interface.address} on {interface.name}"
             )
         jobs = jobs_of(ready, config, run, token)
-        receiver = Receiver(run, ready.ranks)
-        return supervise(ready.cluster, jobs, receiver, given, lookout.has_found)
+        return agents.run(ready.cluster, jobs, given, lookout.has_found)
 
     def look(host: Host) -> Facts | None:
         facts = facts_of(cluster, host, prepared)
@@ -87,8 +90,8 @@ def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
     """What each host's agent is told, in the order of the host list."""
     cluster = ready.cluster
     prepared = prepared_there(config)
-    leader = ready.interfaces[cluster.hosts[0].name]
-    identity = secrets.token_hex(8)
+    secret = new_secret()
+    firsts = first_ranks([ready.workers[host.name] for host in cluster.hosts])
     recipe = f"recipes/{config.name}.toml"
     there = config.model_copy(
         update={"data": config.data.model_copy(update={"prepared": prepared})}
@@ -96,13 +99,11 @@ def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
     run_there = f"runs/{run.root.name}"
     return [
         Job(
-            command=["", "-m", "dragoman", "train", recipe, "--run", run_there],
-            workers=ready.workers[host.name],
-            hosts=len(cluster.hosts),
-            number=number,
-            identity=identity,
-            address=ready.interfaces[host.name].address,
-            meeting=(leader.address, cluster.port or 0),
+            ["train", recipe, "--run", run_there],
+            ready.workers[host.name],
+            secret,
+            first_rank=first,
+            ranks=ready.ranks,
             environment=_environment(ready, host),
             folder=host.folder,
             files={recipe: dump_config(there)},
@@ -111,7 +112,7 @@ def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
             home_token=token,
             relays=True,
         )
-        for number, host in enumerate(cluster.hosts)
+        for first, host in zip(firsts, cluster.hosts, strict=True)
     ]
 
 
@@ -165,15 +166,15 @@ def fetch_checkpoints(cluster: Cluster, run: RunDir, token: str) -> None:
 class Receiver:
     """What comes from the hosts while they work: output for a person, records for the run."""
 
-    def __init__(self, run: RunDir, ranks: int) -> None:
-        self._run, self._width = run, len(str(ranks - 1))
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
 
     def __call__(self, host: Host, message: dict[str, Any]) -> None:
         match message:
             case {"rank": int(rank), "line": str(line)}:
-                say(f"{host.name} {rank:>{self._width}} | {line}")
+                say(f"{host.name} {rank} | {line}")
             case {"killed": int(rank), "line": str(line)}:
-                say(f"{host.name} {rank:>{self._width}} | error: {line}")
+                say(f"{host.name} {rank} | error: {line}")
             case {"record": str(name), "begin": begin, "text": str(text)}:
                 add_piece(self._run, Piece(name, begin, text))
             case {"dropped": int(lines)}:
@@ -185,7 +186,6 @@ def _environment(ready: Ready, host: Host) -> dict[str, str]:
     chosen = {
         "GLOO_SOCKET_IFNAME": interface,
         "NCCL_SOCKET_IFNAME": f"={interface}",  # exactly this one, not all that begin like it
-        "PYTHONUNBUFFERED": "1",
     }
     if ready.cluster.allow_public:
         chosen["DRAGOMAN_ALLOW_PUBLIC"] = "1"

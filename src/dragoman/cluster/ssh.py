@@ -5,10 +5,11 @@ ever reads is the quoted path of a Python and the name of a module; all else is 
 """
 
 import json
+import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from dragoman.cluster.hosts import Cluster, Host
@@ -33,11 +34,13 @@ _REASONS = (
     ("timed out", "it does not answer; is it up, and may this machine reach it?"),
     ("No route to host", "it cannot be reached from here; is it up?"),
     ("Network is unreachable", "it cannot be reached from here; check the address"),
+    ("remote port forwarding failed", "its sshd does not forward ports; set AllowTcpForwarding to "
+     "yes or remote in its sshd_config"),
     ("Bad configuration option", "your ssh configuration has a mistake; try `ssh {name}` by hand"),
 )  # fmt: skip
 
 
-def ssh_command(cluster: Cluster, host: Host, remote: str) -> list[str]:
+def ssh_command(cluster: Cluster, host: Host, remote: str, more: Sequence[str] = ()) -> list[str]:
     options = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"]
     options += ["-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
     if cluster.ssh_config:
@@ -46,7 +49,24 @@ def ssh_command(cluster: Cluster, host: Host, remote: str) -> list[str]:
         options += ["-p", str(host.ssh_port)]
     if host.user:
         options += ["-l", host.user]
-    return ["ssh", *options, host.name, remote]
+    return ["ssh", *options, *more, host.name, remote]
+
+
+def forwarding_to(port: int) -> list[str]:
+    """Options that open a port on the host's loopback that leads to `port` on ours.
+
+    ssh says on standard error which one it is; `forwarded_port` reads that. A connection that is
+    shared with other commands would keep the port open after this one has ended.
+    """
+    return [
+        *("-S", "none", "-o", "LogLevel=INFO", "-o", "ExitOnForwardFailure=yes"),
+        *("-R", f"127.0.0.1:0:127.0.0.1:{port}"),
+    ]
+
+
+def forwarded_port(line: str) -> int | None:
+    found = re.match(r"Allocated port (\d+) for remote forward", line)
+    return int(found[1]) if found else None
 
 
 def run_module(host: Host, module: str) -> str:

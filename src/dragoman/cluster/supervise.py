@@ -1,19 +1,35 @@
-"""One start of a run on several hosts: an agent on each over ssh, watched until all have ended."""
+"""Starts of a run on several hosts: an agent on each over ssh, watched until all have ended.
+
+Agents are kept from one start to the next, with torch imported already, so a run that has lost a
+rank goes on at once. The ranks meet in a store on this machine's loopback, which each host reaches
+through a port on its own loopback that ssh forwards: nothing of it listens on a network.
+"""
 
 import dataclasses
+import os
+import socket
 import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job
-from dragoman.cluster.launch import AGENT, LOOK_EVERY_S, Orders, tell
-from dragoman.cluster.ssh import SSH_FAILED, failure, read_message, run_module, ssh_command
+from dragoman.cluster.launch import AGENT, GOES_ON, LOOK_EVERY_S, Orders, tell
+from dragoman.cluster.ssh import (
+    SSH_FAILED,
+    failure,
+    forwarded_port,
+    forwarding_to,
+    read_message,
+    run_module,
+    ssh_command,
+)
+from dragoman.cluster.zygote import Zygote
 from dragoman.errors import DragomanError, RunError, UserError
 
 ALIVE_EVERY_S = 1.0
@@ -23,8 +39,6 @@ FAREWELL_S = 20.0
 """What the other hosts get to end by themselves, and to say who was lost, after one has failed."""
 START_S = 120.0
 """Until an agent speaks for the first time: it imports torch, on a cold disk maybe."""
-
-GOES_ON = "the same command goes on from the newest checkpoint"
 
 Receive = Callable[[Host, dict[str, Any]], None]
 
@@ -41,25 +55,33 @@ class Outcome:
 
 @dataclass
 class Member:
-    """One host of a start: its agent's process, and what was heard from it."""
+    """One host's agent: its process here, and what was heard from it."""
 
     host: Host
     process: subprocess.Popen[str]
     heard_at: float
     has_spoken: bool = False
-    meeting: tuple[str, int] | None = None
+    store_port: int | None = None
+    """On the host, forwarded to the store; None: ssh has not said yet which."""
     ranks: Sequence[int] = ()
+    """Of its present job."""
+    code: int | None = None
+    """With which its present job has ended; None: it goes on."""
     error: DragomanError | None = None
     complaints: deque[str] = field(default_factory=lambda: deque(maxlen=50))
     """The last lines of its standard error: ssh's own, and of an agent that could not start."""
 
     @property
-    def has_ended(self) -> bool:
+    def has_left(self) -> bool:
         return self.process.poll() is not None
 
     @property
+    def has_ended(self) -> bool:
+        return self.code is not None or self.has_left
+
+    @property
     def has_failed(self) -> bool:
-        return self.process.poll() not in (None, 0)
+        return bool(self.code) or (self.code is None and self.has_left)
 
     @property
     def silent_s(self) -> float:
@@ -68,51 +90,166 @@ class Member:
     @property
     def is_lost(self) -> bool:
         """It is gone without a word, or says nothing any more."""
-        if self.has_ended:
+        if self.has_left:
             return self.process.returncode == SSH_FAILED
         return self.silent_s > (SILENCE_S if self.has_spoken else START_S)
+
+    def begin(self, job: Job) -> None:
+        assert self.store_port
+        self.ranks = range(job.first_rank, job.first_rank + job.workers)
+        self.tell(dataclasses.replace(job, store_port=self.store_port).to_line())
 
     def tell(self, line: str) -> None:
         assert self.process.stdin
         tell(self.process.stdin, line)
 
+    def end(self) -> None:
+        if not self.has_left:
+            self.tell("kill")
+        with suppress(OSError, ValueError):
+            if self.process.stdin:
+                self.process.stdin.close()
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream:
+                with suppress(OSError, ValueError):
+                    stream.close()
 
-def supervise(
-    cluster: Cluster,
-    jobs: Sequence[Job],
-    receive: Receive,
-    given: Orders,
-    wants_pause: Callable[[], bool] = lambda: False,
-) -> Outcome:
-    """Run one job on each host until all have ended or one is lost; then none is left running.
 
-    All agents start side by side, since each has torch to import; the first host then tells where
-    to meet, and the others get their jobs. `receive` gets the messages that are not about the start
-    itself. When `wants_pause`, the workers are asked to save and stop.
-    """
-    members: list[Member] = []
+class Agents:
+    """The agents of a run, by the names of their hosts, and the store where ranks meet."""
+
+    def __init__(self, store_port: int, receive: Receive) -> None:
+        """`receive` gets the messages that are not about a start itself."""
+        self._store_port, self._receive = store_port, receive
+        self._members: dict[str, Member] = {}
+        self._ended = threading.Event()
+        self._speaking = threading.Thread(target=self._speak, name="alive", daemon=True)
+        self._speaking.start()
+
+    @property
+    def present(self) -> frozenset[str]:
+        """Hosts whose agents wait for another job."""
+        return frozenset(self._members)
+
+    def run(
+        self,
+        cluster: Cluster,
+        jobs: Sequence[Job],
+        given: Orders,
+        wants_pause: Callable[[], bool] = lambda: False,
+    ) -> Outcome:
+        """Run one job on each host until all have ended or one is lost.
+
+        When `wants_pause`, the workers are asked to save and stop. Afterwards only agents that are
+        ready for another job are left.
+        """
+        wanted = {host.name for host in cluster.hosts}
+        self._drop(name for name in self.present if name not in wanted)
+        for host in cluster.hosts:
+            if host.name not in self._members:
+                self._members[host.name] = self._start(cluster, host)
+        members = [self._members[host.name] for host in cluster.hosts]
+        try:
+            return _meet(members, jobs, given) or _watch(members, given, wants_pause)
+        finally:
+            self._drop(m.host.name for m in members if m.code is None or m.is_lost or m.has_left)
+
+    def close(self) -> None:
+        self._drop(self.present)
+        self._ended.set()
+        self._speaking.join()
+
+    def _drop(self, names: Iterable[str]) -> None:
+        dropped = [self._members.pop(name) for name in tuple(names)]
+        threads = [threading.Thread(target=member.end) for member in dropped]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _start(self, cluster: Cluster, host: Host) -> Member:
+        forward = forwarding_to(self._store_port)
+        process = subprocess.Popen(
+            ssh_command(cluster, host, run_module(host, AGENT), forward),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C reaches this process alone, which passes it on
+        )
+        member = Member(host, process, time.monotonic())
+        for work in (self._read_messages, self._read_complaints):
+            threading.Thread(
+                target=work, args=(member,), name=f"from {host.name}", daemon=True
+            ).start()
+        return member
+
+    def _read_messages(self, member: Member) -> None:
+        assert member.process.stdout
+        with suppress(ValueError):  # closed while being read: nobody waits for it any more
+            for line in member.process.stdout:
+                member.heard_at = time.monotonic()
+                match read_message(line):
+                    case None:
+                        continue
+                    case {"error": str(sentence)}:
+                        member.error = UserError(f"{member.host.name}: {sentence}")
+                    case {"ended": int(code)}:
+                        member.code = code
+                    case message:
+                        self._receive(member.host, message)
+                member.has_spoken = True
+
+    def _read_complaints(self, member: Member) -> None:
+        assert member.process.stderr
+        with suppress(ValueError):
+            for line in member.process.stderr:
+                member.store_port = member.store_port or forwarded_port(line)
+                member.complaints.append(line)
+
+    def _speak(self) -> None:
+        """An agent that hears nothing ends its workers: a cut network leaves none behind."""
+        while not self._ended.wait(ALIVE_EVERY_S):
+            for member in tuple(self._members.values()):
+                member.tell("alive")
+
+
+@contextmanager
+def agents_of_a_run(receive: Receive) -> Iterator[Agents]:
+    """Agents, and a store on this machine's loopback; none of them is left running."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        keeper = Zygote(os.environ, lambda message: None)
+        keeper.fork_store(listening)
+        agents = Agents(listening.getsockname()[1], receive)
     try:
-        with _kept_alive(members):
-            for host in cluster.hosts:
-                members.append(_start(cluster, host, receive))
-            members[0].tell(jobs[0].to_line())
-            while len(members) > 1 and members[0].meeting is None:
-                if ended := _ended(members):
-                    return ended
-                _attend(members, given)
-            for member, job in zip(members[1:], jobs[1:], strict=True):
-                assert members[0].meeting
-                member.tell(dataclasses.replace(job, meeting=members[0].meeting).to_line())
-            return _watch(members, given, wants_pause)
+        yield agents
     finally:
-        for member in members:
-            if not member.has_ended:
-                member.tell("kill")
-        for member in members:
-            _end(member.process)
+        agents.close()
+        keeper.close()
 
 
-def _watch(members: list[Member], given: Orders, wants_pause: Callable[[], bool]) -> Outcome:
+def _meet(members: Sequence[Member], jobs: Sequence[Job], given: Orders) -> Outcome | None:
+    """Give each agent its job once its host has a way to the store; an outcome: one failed."""
+    for member in members:
+        member.code, member.error = None, None
+    for member, job in zip(members, jobs, strict=True):
+        while member.store_port is None:
+            if given.asked:
+                return Outcome(0)
+            if ended := _ended(members):
+                return ended
+            _attend(members, given)
+        member.begin(job)
+    return None
+
+
+def _watch(members: Sequence[Member], given: Orders, wants_pause: Callable[[], bool]) -> Outcome:
     is_pausing = False
     while not (ended := _ended(members)):
         _attend(members, given)
@@ -132,21 +269,20 @@ def _watch(members: list[Member], given: Orders, wants_pause: Callable[[], bool]
     return dataclasses.replace(ended, lost=lost)
 
 
-def _attend(members: list[Member], given: Orders) -> None:
+def _attend(members: Sequence[Member], given: Orders) -> None:
     time.sleep(LOOK_EVERY_S)
     for order in given.new():
         for member in members:
             member.tell(order)
 
 
-def _ended(members: list[Member]) -> Outcome | None:
+def _ended(members: Sequence[Member]) -> Outcome | None:
     """How it has ended, when all have or any has failed or is lost; None: it goes on."""
     for member in members:
         if member.has_failed or member.is_lost:
-            code = member.process.poll() if member.has_failed else None
             lost = frozenset([member.host.name] if member.is_lost else [])
             error = _explanation(member)
-            return Outcome(error.exit_code if error else code or 1, lost, error)
+            return Outcome(error.exit_code if error else member.code or 1, lost, error)
     return Outcome(0) if all(member.has_ended for member in members) else None
 
 
@@ -155,7 +291,9 @@ def _explanation(member: Member) -> DragomanError | None:
     name = member.host.name
     if member.error:
         return member.error
-    if not member.has_ended:
+    if member.code:
+        return None
+    if not member.has_left:
         ranks = ", ".join(map(str, member.ranks)) or "none yet"
         return RunError(
             f"{name} has not been heard from for {member.silent_s:.0f} s (ranks there: {ranks}); "
@@ -167,76 +305,4 @@ def _explanation(member: Member) -> DragomanError | None:
         return RunError(
             f"{name}: the connection to it broke; it went down, or its network did, and {GOES_ON}"
         )
-    return None
-
-
-def _start(cluster: Cluster, host: Host, receive: Receive) -> Member:
-    process = subprocess.Popen(
-        ssh_command(cluster, host, run_module(host, AGENT)),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,  # Ctrl-C reaches this process alone, which passes it on in order
-    )
-    member = Member(host, process, time.monotonic())
-    for work in (_read_messages, _read_complaints):
-        threading.Thread(
-            target=work, args=(member, receive), name=f"from {host.name}", daemon=True
-        ).start()
-    return member
-
-
-def _read_messages(member: Member, receive: Receive) -> None:
-    assert member.process.stdout
-    for line in member.process.stdout:
-        member.heard_at = time.monotonic()
-        match read_message(line):
-            case None:
-                continue
-            case {"error": str(sentence)}:
-                member.error = UserError(f"{member.host.name}: {sentence}")
-            case {"meeting": [str(address), int(port)]}:
-                member.meeting = (address, port)
-            case {"ranks": ranks}:
-                member.ranks = ranks
-            case message:
-                receive(member.host, message)
-        member.has_spoken = True
-
-
-def _read_complaints(member: Member, receive: Receive) -> None:
-    assert member.process.stderr
-    member.complaints.extend(member.process.stderr)
-
-
-@contextmanager
-def _kept_alive(members: list[Member]) -> Iterator[None]:
-    """An agent that hears nothing ends its workers, so that a cut network leaves none behind."""
-    ended = threading.Event()
-
-    def speak() -> None:
-        while not ended.wait(ALIVE_EVERY_S):
-            for member in members:
-                member.tell("alive")
-
-    thread = threading.Thread(target=speak, name="alive", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    try:
-        process.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream:
-            with suppress(OSError, ValueError):
-                stream.close()
+    return RunError(f"{name}: the agent there was ended, and {GOES_ON}")

@@ -1,7 +1,6 @@
 """Joining other ranks and talking to them, in JSON values and sums."""
 
 import json
-import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,9 @@ from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from dragoman.distributed.interfaces import bind_to_interface_towards
 from dragoman.distributed.launchers import Place, place
-from dragoman.distributed.pulse import LONG_PATIENCE_S, Pulse
+from dragoman.distributed.parent import ParentWatch
+from dragoman.distributed.pulse import LONG_PATIENCE_S, ONE_HOST_SILENT_S, SILENT_S, Pulse
+from dragoman.distributed.seal import Seal
 from dragoman.errors import DragomanError, LostPeerError, SaidElsewhere, UserError
 
 # torch has no exception of its own for this on gloo.
@@ -28,6 +29,8 @@ _SIGNS_OF_A_LOST_PEER = (
     "Connection refused",
 )
 STORE_TIMEOUT_S = 5.0
+MEETING_TIMEOUT_S = 60.0
+"""Until whoever keeps the store listens: rank 0 may import torch from a cold disk."""
 
 
 @dataclass(frozen=True)
@@ -115,19 +118,24 @@ def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
     if not found.started_by_launcher:
         yield Group(0, 1, 0, chosen, Pulse(0, 1, host))
         return
-    bind_to_interface_towards(found.address, found.port)
+    parent = ParentWatch()
+    seal = Seal(found.secret)
     # Messages between ranks are CPU tensors and travel over gloo, also where gradients use NCCL:
     # agreeing on something never waits for the GPU's queue.
-    dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo",
-        init_method=None if found.launcher == "torchrun" else f"tcp://{_endpoint(found)}",
-        rank=found.rank,
-        world_size=found.ranks,
-        timeout=timedelta(seconds=LONG_PATIENCE_S),
+    kept = _meet("cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo", found, seal)
+    # Heartbeats have a connection of their own: the first one may be busy waiting.
+    pulse = Pulse(
+        found.rank,
+        found.ranks,
+        host,
+        open_store(found.address, found.port, seal, STORE_TIMEOUT_S),
+        seal,
+        _set_timeout,
+        ONE_HOST_SILENT_S if found.is_one_host else SILENT_S,
     )
-    pulse = Pulse(found.rank, found.ranks, host, _second_connection(found), _set_timeout)
     _wait_for_all()  # now every rank has a pulse
     pulse.begin()
+    parent.allow_saving()
     try:
         yield Group(found.rank, found.ranks, found.local_rank, chosen, pulse)
     except BaseException as error:
@@ -143,6 +151,60 @@ def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
         pulse.close()
     finally:
         dist.destroy_process_group()
+        del kept  # which ends the store, where this rank is the one that keeps it
+
+
+def _meet(backend: str, found: Place, seal: Seal) -> TCPStore | None:
+    """Join the other ranks, through whichever store the launcher has or expects us to have.
+
+    Return the store that this rank must keep.
+    """
+    patience = timedelta(seconds=LONG_PATIENCE_S)
+    if found.launcher == "torchrun":
+        bind_to_interface_towards(found.address, found.port)
+        dist.init_process_group(backend, timeout=patience)
+        return None
+    kept = None
+    if found.launcher != "dragoman":
+        bind_to_interface_towards(found.address, found.port)
+        kept = _keep_store(found) if found.rank == 0 else None
+    dist.init_process_group(
+        backend,
+        store=open_store(found.address, found.port, seal, MEETING_TIMEOUT_S),
+        rank=found.rank,
+        world_size=found.ranks,
+        timeout=patience,
+    )
+    return kept
+
+
+def open_store(
+    address: str, port: int, seal: Seal, timeout_s: float = STORE_TIMEOUT_S
+) -> PrefixStore:
+    """A connection to where the ranks meet; keys of other starts are out of reach."""
+    store = TCPStore(address, port, is_master=False, timeout=timedelta(seconds=timeout_s))
+    return PrefixStore(f"dragoman/{seal.prefix}", store)
+
+
+def _keep_store(found: Place) -> TCPStore:
+    """The store for ranks that a launcher without one has started, kept by rank 0.
+
+    Bound to one address: left to itself, torch would listen on all interfaces.
+    """
+    try:
+        listening = socket.create_server((found.address, found.port))
+    except OSError as error:
+        raise UserError(
+            f"port {found.port} of {found.address} cannot be used ({error.strerror}); free it, or "
+            "set MASTER_ADDR to an address of rank 0's host, and MASTER_PORT to another port"
+        ) from error
+    return TCPStore(
+        found.address,
+        found.port,
+        is_master=True,
+        wait_for_workers=False,
+        master_listen_fd=listening.detach(),
+    )
 
 
 def _wait_for_all() -> None:
@@ -162,23 +224,9 @@ def reason_of(error: BaseException, pulse: Pulse) -> BaseException:
     return LostPeerError(f"{found}\n  the same command goes on from the newest checkpoint")
 
 
-def _second_connection(found: Place) -> PrefixStore:
-    """To where the ranks have met, for heartbeats: the first one may be busy waiting."""
-    store = TCPStore(
-        found.address, found.port, is_master=False, timeout=timedelta(seconds=STORE_TIMEOUT_S)
-    )
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return PrefixStore(f"dragoman/{attempt}", store)
-
-
 def _set_timeout(seconds: float) -> None:
     # torch has no public way to change what a group was made with.
     _set_pg_timeout(timedelta(seconds=seconds))
-
-
-def _endpoint(found: Place) -> str:
-    address = f"[{found.address}]" if ":" in found.address else found.address
-    return f"{address}:{found.port}"
 
 
 def pick_device(wanted: Literal["auto", "cpu", "cuda"], local_rank: int = 0) -> torch.device:

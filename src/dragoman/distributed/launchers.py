@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from dragoman.errors import UserError
 
 FIRST_PORT, PORTS = 20_000, 20_000
+STORE_PORT = "DRAGOMAN_STORE_PORT"
+SECRET = "DRAGOMAN_SECRET"
+"""Under other launchers a user may set it for all ranks."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,11 @@ class Place:
     """Where ranks meet: on the host of rank 0."""
     port: int = 0
     has_agent: bool = False
-    """One of torch's elastic agents has started this process, ours or torchrun's."""
+    """An agent has started this process, ours or torchrun's, and takes its exit code for news."""
+    secret: str = ""
+    """Of this start; empty: nobody has given one, and heartbeats can be forged."""
+    is_one_host: bool = False
+    """All ranks are known to be on this machine."""
 
     @property
     def started_by_launcher(self) -> bool:
@@ -29,11 +36,40 @@ class Place:
 
 
 def place(variables: Mapping[str, str] = os.environ) -> Place:
-    """torchrun's variables come first: it is what others may have started on each host."""
-    for reader in (_torchrun, _slurm, _open_mpi):
+    """Our agent's variables come first; torchrun may itself have been started by the others."""
+    for reader in (_agent, _torchrun, _slurm, _open_mpi):
         if found := reader(variables):
             return found
     return Place()
+
+
+def worker_variables(
+    rank: int, ranks: int, local_rank: int, workers: int, store_port: int, secret: str
+) -> dict[str, str]:
+    """What our agent says to a worker, and `place` reads; `workers` are those of this host."""
+    return {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_RANK": str(local_rank),
+        "LOCAL_WORLD_SIZE": str(workers),
+        STORE_PORT: str(store_port),
+        SECRET: secret,
+    }
+
+
+def _agent(variables: Mapping[str, str]) -> Place | None:
+    if STORE_PORT not in variables:
+        return None
+    return Place(
+        rank=int(variables["RANK"]),
+        ranks=int(variables["WORLD_SIZE"]),
+        local_rank=int(variables["LOCAL_RANK"]),
+        launcher="dragoman",
+        port=int(variables[STORE_PORT]),
+        has_agent=True,
+        secret=variables[SECRET],
+        is_one_host=variables["LOCAL_WORLD_SIZE"] == variables["WORLD_SIZE"],
+    )
 
 
 def _torchrun(variables: Mapping[str, str]) -> Place | None:
@@ -47,6 +83,8 @@ def _torchrun(variables: Mapping[str, str]) -> Place | None:
         address=variables["MASTER_ADDR"],
         port=int(variables["MASTER_PORT"]),
         has_agent="TORCHELASTIC_RUN_ID" in variables,
+        # The store outlives a restart, and heartbeats of the start before must not count.
+        secret=variables.get(SECRET, "") + variables.get("TORCHELASTIC_RESTART_COUNT", ""),
     )
 
 
@@ -64,6 +102,7 @@ def _slurm(variables: Mapping[str, str]) -> Place | None:
         launcher="srun",
         address=variables.get("MASTER_ADDR") or first_host(hosts),
         port=int(variables.get("MASTER_PORT") or port_of(job)),
+        secret=variables.get(SECRET, ""),
     )
 
 
@@ -87,6 +126,7 @@ def _open_mpi(variables: Mapping[str, str]) -> Place | None:
         launcher="mpirun",
         address=address,
         port=int(variables.get("MASTER_PORT") or port_of(job)),
+        secret=variables.get(SECRET, ""),
     )
 
 

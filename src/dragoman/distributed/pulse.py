@@ -5,12 +5,14 @@ work, since when, and where its main thread stands. Every rank reads the others'
 silent or stays in a phase far longer than it should, the lowest rank that is alive says which, on
 which host, in which phase, with its stack, and where the others wait; then all end. A rank that
 is stopped, killed or unplugged cannot say so itself, and ranks that wait in a collective for it
-cannot either: their main threads are inside the library that waits.
+cannot either: their main threads are inside the library that waits. Where an agent of ours has
+started the ranks, it sees a rank die and records it in the dead rank's place, so that nobody has to
+wait for silence.
+
+Heartbeats are signed. One that is not, or cannot be read, counts as not heard, and is told of once.
 """
 
-import json
 import os
-import signal
 import statistics
 import sys
 import threading
@@ -20,7 +22,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
+
+from dragoman.console import warn
+from dragoman.distributed.seal import Seal
 
 BEAT_S = 0.5
 LAST_WAIT_S = 30.0
@@ -31,10 +36,16 @@ DEAD_S = 3.0
 """The same when a connection to some rank has broken, so that one of them is known to be gone."""
 NAMING_S = 12.0
 """How long a rank looks for the one that is gone before it says only that one is."""
+WITNESS_S = 1.0
+"""How long an agent may take to record how a rank has died, which says more than its silence."""
 LAST_WORDS_S = 3.0
 """What the rank that speaks gets before the others end, since their end may end it too."""
-ORPHANED_S = 30.0
-"""What a rank whose launcher is gone gets to finish its step and save."""
+ONE_HOST_SILENT_S = 60.0
+"""The same as SILENT_S for ranks of one machine under an agent of ours, which sees it when one of
+them dies: silence only means that the machine is busy."""
+STEPS_WITHOUT_STORE = 3
+"""A rank that cannot reach the store goes on for so many steps: the launcher that kept the store
+may be gone, and the ranks have been asked to finish their step and save."""
 
 LEAST_PATIENCE_S = 60.0
 STEPS_OF_PATIENCE = 20
@@ -65,6 +76,16 @@ class Beat:
     ended: str | None = None
     """Why it has ended, empty for a good end; None: it has not."""
     exit_code: int = 0
+    died: str = ""
+    """How its process was ended from outside, recorded by its agent."""
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Beat":
+        return cls(**content | {"stack": tuple(content["stack"])})
+
+    @property
+    def is_alive(self) -> bool:
+        return self.ended is None and not self.died
 
     @property
     def name(self) -> str:
@@ -85,13 +106,18 @@ class View:
 
 def find_silent(views: Sequence[View], limit_s: float) -> View | None:
     """The rank that has said nothing for longest, where that is too long."""
-    quiet = [view for view in views if view.beat.ended is None and view.age_s > limit_s]
+    quiet = [view for view in views if view.beat.is_alive and view.age_s > limit_s]
     return max(quiet, key=lambda view: view.age_s, default=None)
+
+
+def find_dead(views: Sequence[View]) -> View | None:
+    """The lowest rank whose agent has recorded its death."""
+    return next((view for view in views if view.beat.died), None)
 
 
 def find_stuck(views: Sequence[View], patience_s: float) -> View | None:
     """The rank that is furthest behind, when no rank has gone on for longer than patience."""
-    live = [view for view in views if view.beat.ended is None]
+    live = [view for view in views if view.beat.is_alive]
     if not live or any(view.beat.in_phase_s <= _patience(view.beat, patience_s) for view in live):
         return None
     return min(live, key=lambda view: _progress(view.beat))
@@ -105,7 +131,7 @@ def describe(culprit: View, views: Sequence[View], what: str) -> str:
     others = [
         f"{view.beat.name} in {view.beat.where} for {view.beat.in_phase_s:.0f} s"
         for view in views
-        if view.beat.rank != culprit.beat.rank and view.beat.ended is None
+        if view.beat.rank != culprit.beat.rank and view.beat.is_alive
     ]
     if others:
         lines.append(f"  meanwhile: {'; '.join(others)}")
@@ -119,9 +145,26 @@ def silence(view: View) -> str:
     )
 
 
+def death(view: View) -> str:
+    return f"{view.beat.died}: it was in {view.beat.where} then"
+
+
 def speaker(views: Sequence[View], limit_s: float) -> int:
     """The lowest rank that is alive: one voice is enough."""
-    return min(v.beat.rank for v in views if v.beat.ended is None and v.age_s <= limit_s)
+    return min(v.beat.rank for v in views if v.beat.is_alive and v.age_s <= limit_s)
+
+
+def record_death(store: Store, seal: Seal, rank: int, what: str) -> None:
+    """Put `what` into the last heartbeat of a rank that has died, for the other ranks to find.
+
+    A rank that died before its first heartbeat has none; the others do not know it yet.
+    """
+    key = _key(rank)
+    (sealed,) = store.multi_get([key])
+    if (content := seal.unseal(key, sealed)) is not None:
+        beat = Beat.from_json(content)
+        last = replace(beat, count=beat.count + 1, died=what)
+        store.set(key, seal.seal(key, asdict(last)))
 
 
 class Pulse:
@@ -133,24 +176,28 @@ class Pulse:
         ranks: int,
         host: str,
         store: Store | None = None,
+        seal: Seal | None = None,
         set_timeout: Callable[[float], None] = lambda seconds: None,
+        silent_s: float = SILENT_S,
     ) -> None:
         self.on_loss: Callable[[str], None] = lambda what: None
         """Called with what was found before the process ends, on the rank that speaks."""
         self._rank, self._ranks, self._store, self._set_timeout = rank, ranks, store, set_timeout
+        self._seal = seal or Seal("")
+        self._silent_s = silent_s
         self._beat = Beat(rank, host)  # changed by the main thread alone, so that none is lost
         self._count = 0
         self._phase_at = self._step_at = self._exchanged_at = time.monotonic()
         self._step_times: deque[float] = deque(maxlen=100)
         self._timeout_s = 0.0
         self._seen: dict[int, tuple[Beat, float]] = {}
+        self._has_told_of_forgery = False
         self._closed = threading.Event()
         self._naming = False
         self._main = threading.get_ident()
-        self._parent = os.getppid()
         self._threads: list[threading.Thread] = []
         if store is not None:
-            store.set(self._key(rank), json.dumps(asdict(self._beat)))
+            self._say()
 
     @property
     def host(self) -> str:
@@ -199,12 +246,17 @@ class Pulse:
         if self._store is None:
             return "another rank is gone", 1
         self._naming = True
-        deadline = time.monotonic() + NAMING_S
-        while time.monotonic() < deadline:
+        begun = time.monotonic()
+        while time.monotonic() - begun < NAMING_S:
             views = self.views()
             if gone := next((view.beat for view in views if view.beat.ended), None):
                 return None, gone.exit_code
-            if culprit := find_silent(views, DEAD_S):
+            if dead := find_dead(views):
+                if speaker(views, self._silent_s) != self._rank:
+                    return None, 1
+                return describe(dead, views, death(dead)), 1
+            culprit = find_silent(views, DEAD_S)
+            if culprit and time.monotonic() - begun > WITNESS_S:
                 if speaker(views, DEAD_S) != self._rank:
                     return None, 1
                 return describe(culprit, views, silence(culprit)), 1
@@ -238,20 +290,34 @@ class Pulse:
         while not self._closed.wait(BEAT_S):
             try:
                 self._say()
-                answers = self._store.multi_get([self._key(rank) for rank in others])
+                answers = self._store.multi_get([_key(rank) for rank in others])
             except RuntimeError:
                 continue  # the watch sees how long ago the last exchange was
-            now = self._exchanged_at = time.monotonic()
+            self._exchanged_at = time.monotonic()
             for rank, answer in zip(others, answers, strict=True):
-                content = json.loads(answer)
-                beat = Beat(**content | {"stack": tuple(content["stack"])})
-                if rank not in self._seen or self._seen[rank][0].count != beat.count:
-                    self._seen[rank] = (beat, now)
+                self._hear(rank, answer)
+
+    def _hear(self, rank: int, answer: bytes) -> None:
+        content = self._seal.unseal(_key(rank), answer)
+        if content is None:
+            if not self._has_told_of_forgery:
+                self._has_told_of_forgery = True
+                warn(
+                    f"the store held a heartbeat of rank {rank} that was not signed with the "
+                    "secret of this start, and it is ignored; somebody else can reach the store "
+                    "(docs/security.md)"
+                )
+            return
+        beat = Beat.from_json(content)
+        # A count never falls, so an old heartbeat that is put back says nothing.
+        if rank not in self._seen or self._seen[rank][0].count < beat.count:
+            self._seen[rank] = (beat, time.monotonic())
 
     def _say(self) -> None:
         assert self._store is not None
         self._count += 1
-        self._store.set(self._key(self._rank), json.dumps(asdict(self._current())))
+        key = _key(self._rank)
+        self._store.set(key, self._seal.seal(key, asdict(self._current())))
 
     def _current(self) -> Beat:
         since = time.monotonic() - self._phase_at
@@ -259,29 +325,26 @@ class Pulse:
         return replace(self._beat, count=self._count, in_phase_s=since, stack=_stack(frame))
 
     def _watch(self) -> None:
-        orphaned_at = None
         while not self._closed.wait(BEAT_S):
-            if os.getppid() != self._parent and orphaned_at is None:
-                orphaned_at = time.monotonic()
-                os.kill(os.getpid(), signal.SIGTERM)
-            if orphaned_at is not None and time.monotonic() - orphaned_at > ORPHANED_S:
-                os._exit(1)
             if not self._naming and (found := self._trouble()):
                 self._end_all(*found)
 
     def _trouble(self) -> tuple[str, bool] | None:
         """(what is wrong, whether this rank says it)."""
         views = self.views()
-        if time.monotonic() - self._exchanged_at > SILENT_S:
-            keeper = next((view for view in views if view.beat.rank == 0), None)
-            where = keeper.beat.host if keeper else "the first host"
-            seconds = time.monotonic() - self._exchanged_at
+        without_store_s = time.monotonic() - self._exchanged_at
+        # Whoever evaluates or saves needs no other rank, and is not to be disturbed.
+        if without_store_s > self._patience_with_store_s and self._beat.phase in IN_A_STEP:
             return (
-                f"{self._beat.name} has not reached {where}, where the ranks meet, for "
-                f"{seconds:.0f} s: that host is down, or the network to it is",
+                f"{self._beat.name} has not reached the store where the ranks meet for "
+                f"{without_store_s:.0f} s: whoever keeps it is down, or the network to it is",
                 True,
             )
-        if culprit := find_silent(views, SILENT_S):
+        if dead := find_dead(views):
+            text = describe(dead, views, death(dead))
+        elif without_store_s > SILENT_S:
+            return None  # others may have been heard by everybody else
+        elif culprit := find_silent(views, self._silent_s):
             text = describe(culprit, views, silence(culprit))
         elif culprit := find_stuck(views, self.patience_s):
             text = describe(
@@ -292,7 +355,12 @@ class Pulse:
             )
         else:
             return None
-        return text, speaker(views, SILENT_S) == self._rank
+        return text, speaker(views, self._silent_s) == self._rank
+
+    @property
+    def _patience_with_store_s(self) -> float:
+        steps = statistics.median(self._step_times) if self._step_times else 0.0
+        return max(self._silent_s, STEPS_WITHOUT_STORE * steps)
 
     def _end_all(self, what: str, speaks: bool) -> None:
         if speaks:
@@ -313,9 +381,9 @@ class Pulse:
             self._timeout_s = wanted
             self._set_timeout(wanted)
 
-    @staticmethod
-    def _key(rank: int) -> str:
-        return f"pulse/{rank}"
+
+def _key(rank: int) -> str:
+    return f"pulse/{rank}"
 
 
 def _patience(beat: Beat, of_steps_s: float) -> float:

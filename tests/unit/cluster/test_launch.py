@@ -6,8 +6,12 @@ def test_workers_of_one_machine_talk_over_loopback(monkeypatch):
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
     job = local_job(["train", "x.toml"], 2)
     assert job.environment["GLOO_SOCKET_IFNAME"] == "lo"
-    assert job.meeting == ("127.0.0.1", 0)
-    assert job.command[1:] == ["-m", "dragoman", "train", "x.toml"]
+    assert job.store_port == 0
+    assert job.arguments == ["train", "x.toml"]
+
+
+def test_every_start_has_a_secret_of_its_own():
+    assert local_job([], 2).secret != local_job([], 2).secret
 
 
 def test_what_the_user_has_set_stays(monkeypatch):

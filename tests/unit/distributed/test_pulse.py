@@ -1,4 +1,3 @@
-import json
 import threading
 
 from dragoman.distributed.pulse import (
@@ -13,6 +12,9 @@ from dragoman.distributed.pulse import (
     silence,
     speaker,
 )
+from dragoman.distributed.seal import Seal
+
+SEAL = Seal("secret of a start")
 
 
 def view(rank, age_s=0.2, in_phase_s=1.0, phase="backward", step=17, **more):
@@ -89,10 +91,10 @@ class MemoryStore(dict):
 
 def test_a_rank_that_has_failed_is_found_by_its_last_words():
     store = MemoryStore()
-    pulses = [Pulse(rank, 2, f"node{rank + 1}", store) for rank in (0, 1)]
+    pulses = [Pulse(rank, 2, f"node{rank + 1}", store, SEAL) for rank in (0, 1)]
     pulses[1].enter("forward", 3)
     pulses[1].close("no such file", exit_code=2)
-    assert json.loads(store["pulse/1"])["ended"] == "no such file"
+    assert SEAL.unseal("pulse/1", store["pulse/1"].encode())["ended"] == "no such file"
     exchange = threading.Thread(target=pulses[0]._exchange, daemon=True)
     exchange.start()
     assert pulses[0].loss() == (None, 2)
@@ -102,7 +104,7 @@ def test_a_rank_that_has_failed_is_found_by_its_last_words():
 
 def test_a_rank_that_says_no_more_is_named_when_a_connection_has_broken():
     store = MemoryStore()
-    pulses = [Pulse(rank, 2, f"node{rank + 1}", store) for rank in (0, 1)]
+    pulses = [Pulse(rank, 2, f"node{rank + 1}", store, SEAL) for rank in (0, 1)]
     pulses[1].enter("backward", 3)
     pulses[1]._say()
     exchange = threading.Thread(target=pulses[0]._exchange, daemon=True)

@@ -1,0 +1,229 @@
+"""A process that has imported torch and the training code once, and forks workers that are ready.
+
+Importing takes seconds, forking takes milliseconds, so a run that lost a rank goes on almost at
+once. The zygote computes nothing and starts no thread, neither of which would survive a fork; in
+particular it never touches CUDA.
+
+`Zygote` is the side of whoever starts it, without torch. It sends orders over a socket pair, one
+JSON object a message, and hears about the end of each child. Every child gets SIGTERM when the
+zygote ends, and the zygote when whoever started it ends, however that happened.
+"""
+
+import ctypes
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import IO, Any, NoReturn
+
+MODULE = "dragoman.cluster.zygote"
+POLL_S = 0.05
+MESSAGE_BYTES = 1 << 17
+PR_SET_PDEATHSIG = 1
+# What a worker needs on its way to the first step. torch imports the last two only when an
+# optimizer takes its first step, which would take a second there.
+IMPORTS = (
+    "dragoman.cli",
+    "dragoman.diagnosis.watching",
+    "dragoman.training.loop",
+    "torch.optim.adamw",
+    "torch._dynamo",
+)
+
+Told = Callable[[dict[str, Any] | None], None]
+"""Receives {"name", "born": pid}, {"name", "ended": pid, "code"}, and None when the zygote ends.
+
+The code is negative for a signal, as in `subprocess`.
+"""
+
+
+class Zygote:
+    """To be made by the main thread: the kernel watches the thread that has started a process."""
+
+    def __init__(
+        self, environment: Mapping[str, str], told: Told, output: IO[Any] | int | None = None
+    ) -> None:
+        """`output` is where the zygote and its children print; unset: where this process does."""
+        self._told = told
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", MODULE, str(theirs.fileno()), str(os.getpid())],
+            pass_fds=[theirs.fileno()],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        theirs.close()
+        threading.Thread(target=self._listen, name="zygote", daemon=True).start()
+
+    def fork_worker(
+        self,
+        name: str,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        output: int | None = None,
+    ) -> None:
+        """`dragoman ARGUMENTS`; `output` is a file descriptor for what it prints."""
+        order = {"worker": arguments, "environment": dict(environment)}
+        self._fork(name, order, [] if output is None else [output])
+
+    def fork_store(self, listening: socket.socket) -> None:
+        """A store for ranks to meet in, behind a socket that listens already."""
+        self._fork("store", {"store": True}, [listening.fileno()])
+
+    def fork_witness(self, port: int, secret: str, rank: int, what: str) -> None:
+        """A process that records a rank's death where the other ranks look for its heartbeat."""
+        self._fork("witness", {"witness": what, "port": port, "secret": secret, "rank": rank}, [])
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._channel.close()
+
+    def _fork(self, name: str, order: dict[str, Any], descriptors: list[int]) -> None:
+        message = json.dumps(order | {"name": name}).encode()
+        with suppress(OSError):  # it has ended, which `told` hears
+            socket.send_fds(self._channel, [message], descriptors)
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                message = self._channel.recv(MESSAGE_BYTES)
+            except OSError:
+                message = b""
+            if not message:
+                break
+            self._told(json.loads(message))
+        self._told(None)
+
+
+def end_with_parent(parent: int) -> None:
+    """Ask the kernel for SIGTERM when the parent ends; end at once where it already has."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def serve(channel: socket.socket) -> None:
+    """Fork what is ordered and report what has ended, until nobody is at the other side."""
+    zygote = os.getpid()
+    names: dict[int, str] = {}
+    while True:
+        if select.select([channel], [], [], POLL_S)[0]:
+            message, descriptors, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, maxfds=4)
+            if not message:
+                return
+            order = json.loads(message)
+            if (child := os.fork()) == 0:
+                channel.close()
+                _become(order, descriptors, zygote)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            names[child] = order["name"]
+            _report(channel, name=order["name"], born=child)
+        while ended := _ended_child():
+            child, status = ended
+            code = os.waitstatus_to_exitcode(status)
+            _report(channel, name=names.pop(child), ended=child, code=code)
+
+
+def _ended_child() -> tuple[int, int] | None:
+    try:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return (pid, status) if pid else None
+
+
+def _report(channel: socket.socket, **content: object) -> None:
+    channel.send(json.dumps(content).encode())
+
+
+def _become(order: dict[str, Any], descriptors: list[int], zygote: int) -> NoReturn:
+    """Be the child that was ordered, to its end."""
+    code = 1
+    try:
+        end_with_parent(zygote)
+        os.setsid()
+        if "worker" in order:
+            code = _work(order["worker"], order["environment"], descriptors)
+        elif "store" in order:
+            _keep_store(descriptors[0])
+        else:
+            _bear_witness(order["port"], order["secret"], order["rank"], order["witness"])
+            code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Not by the interpreter's own way out, which belongs to the zygote.
+        os._exit(code)
+
+
+def _work(arguments: list[str], environment: dict[str, str], descriptors: list[int]) -> int:
+    for descriptor in descriptors:
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    os.environ.update(environment)
+    sys.argv = ["dragoman", *arguments]
+    from setproctitle import setproctitle  # noqa: PLC0415
+
+    from dragoman.cli import main as run_command  # noqa: PLC0415
+
+    # What `ps` shows, instead of the zygote's own command line.
+    setproctitle(f"rank {environment['RANK']}: dragoman {' '.join(arguments)}")
+    try:
+        run_command()
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+    return 0
+
+
+def _keep_store(listening: int) -> NoReturn:
+    from torch._C._distributed_c10d import TCPStore  # noqa: PLC0415
+
+    address, port = socket.socket(fileno=os.dup(listening)).getsockname()[:2]
+    kept = TCPStore(
+        address, port, is_master=True, wait_for_workers=False, master_listen_fd=listening
+    )
+    while kept:
+        signal.pause()
+    raise AssertionError
+
+
+def _bear_witness(port: int, secret: str, rank: int, what: str) -> None:
+    from dragoman.distributed.group import open_store  # noqa: PLC0415
+    from dragoman.distributed.pulse import record_death  # noqa: PLC0415
+    from dragoman.distributed.seal import Seal  # noqa: PLC0415
+
+    record_death(open_store("127.0.0.1", port, Seal(secret)), Seal(secret), rank, what)
+
+
+def main() -> None:
+    descriptor, parent = map(int, sys.argv[1:])
+    end_with_parent(parent)
+    with socket.socket(fileno=descriptor) as channel:
+        for module in IMPORTS:
+            importlib.import_module(module)
+        # Python counts threads of numerical libraries, which take care of a fork by themselves.
+        warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
+        serve(channel)
+
+
+if __name__ == "__main__":
+    main()

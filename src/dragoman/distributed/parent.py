@@ -1,0 +1,30 @@
+"""A rank does not outlive the process that has started it, whatever it is waiting for."""
+
+import os
+import signal
+import threading
+import time
+
+LOOK_EVERY_S = 0.5
+SAVING_S = 30.0
+"""What a rank without a parent gets to finish its step and save."""
+
+
+class ParentWatch:
+    """Ends this process when its parent is gone: at once, or once it may save, after a while."""
+
+    def __init__(self) -> None:
+        self._parent = os.getppid()
+        self._grace_s = 0.0
+        threading.Thread(target=self._watch, name="parent watch", daemon=True).start()
+
+    def allow_saving(self) -> None:
+        """From now on there may be something to save."""
+        self._grace_s = SAVING_S
+
+    def _watch(self) -> None:
+        while os.getppid() == self._parent:
+            time.sleep(LOOK_EVERY_S)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(self._grace_s)
+        os._exit(1)
