@@ -118,10 +118,20 @@ def test_when_the_launcher_is_killed_its_workers_end_too(digits, tmp_path):
 
 
 def test_more_workers_than_micro_batches_are_refused_in_one_sentence(digits, tmp_path):
-    done = dragoman("train", digits, "--run", tmp_path / "run", "--workers", "3")
+    done = dragoman(
+        *("train", digits, "--run", tmp_path / "run", "--workers", 3, "--oversubscribe")
+    )
     assert done.returncode == 2
     assert "3 workers, but a step has only 2 micro-batches" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_more_workers_than_cores_are_refused_before_anything_is_touched(digits, tmp_path):
+    done = dragoman("train", digits, "--run", tmp_path / "run", "--workers", 1000)
+    assert done.returncode == 2
+    assert "1000 workers are asked for, and there are" in done.stderr
+    assert "--oversubscribe" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_torchrun_itself_can_start_it(on_ranks, digits, tmp_path):

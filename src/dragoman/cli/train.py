@@ -28,6 +28,9 @@ def train(
             metavar="HOSTS", help="Train on these: a host list, as hosts.toml, or names: a,b,c."
         ),
     ] = None,
+    oversubscribe: Annotated[
+        bool, typer.Option(help="Allow more workers than processor cores or CUDA devices.")
+    ] = False,
     overrides: Overrides = None,
 ) -> None:
     """Train a model; the same command goes on where a run stopped.
@@ -50,7 +53,7 @@ def train(
         ending = train_run(config, directory, watch)
         # Where an agent watches, it would take this code for a failure of the rank.
         _leave(PREEMPTED if ending.state == "preempted" and not found.has_agent else 0)
-    elif code := _start(config, directory, workers, hosts):
+    elif code := _start(config, directory, workers, hosts, oversubscribe):
         sys.exit(code)
 
 
@@ -62,9 +65,11 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _start(config: "Config", run: "RunDir", workers: int | None, hosts: str | None) -> int:
+def _start(
+    config: "Config", run: "RunDir", workers: int | None, hosts: str | None, oversubscribe: bool
+) -> int:
     from dragoman.cluster.hosts import load_cluster
-    from dragoman.cluster.launch import launch_local
+    from dragoman.cluster.launch import check_workers, launch_local
     from dragoman.cluster.remote_run import train_on_hosts
     from dragoman.preparation import prepare
     from dragoman.rundir import read_json
@@ -72,11 +77,13 @@ def _start(config: "Config", run: "RunDir", workers: int | None, hosts: str | No
     from dragoman.training.claim import claim_run
 
     cluster = load_cluster(hosts) if hosts else None
+    if workers and not cluster and not oversubscribe:
+        check_workers(workers, config.training.device)
     claim_run(run, config)
     mark_preparing(run)
     code = 0
     if cluster:
-        code = train_on_hosts(config, run, cluster, workers)
+        code = train_on_hosts(config, run, cluster, workers, oversubscribe)
     else:
         prepare(config)
         if (workers or 1) > 1:

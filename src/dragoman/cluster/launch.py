@@ -17,8 +17,9 @@ from typing import IO
 import psutil
 
 from dragoman.cluster.job import Job
+from dragoman.cluster.probe import cuda_devices
 from dragoman.console import say
-from dragoman.errors import RunError
+from dragoman.errors import RunError, UserError
 
 AGENT = "dragoman.cluster.agent"
 LOOK_EVERY_S = 0.1
@@ -48,6 +49,26 @@ def launch_local(arguments: list[str], workers: int) -> int:
         name = signal.Signals(-code).name
         raise RunError(f"the agent of the workers was ended by {name}; {GOES_ON}")
     return code
+
+
+def check_workers(workers: int, device: str) -> None:
+    """Refuse more workers than this machine has devices for."""
+    devices = cuda_devices() if device != "cpu" else 0
+    check_devices(workers, devices, os.cpu_count() or 1, "this machine")
+
+
+def check_devices(workers: int, cuda: int, cores: int, where: str) -> None:
+    """Refuse more workers than CUDA devices, or than cores where there are none.
+
+    Such workers take turns, so nothing gets faster, and enough of them bring a machine down with
+    all that runs on it.
+    """
+    has = f"{cuda} CUDA device(s)" if cuda else f"{cores} processor core(s)"
+    if workers > (cuda or cores):
+        raise UserError(
+            f"{where}: {workers} workers are asked for, and there are {has}; start fewer, or add "
+            "--oversubscribe to let them take turns"
+        )
 
 
 def local_job(arguments: list[str], workers: int) -> Job:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from dragoman import __version__
 from dragoman.cluster.hosts import Cluster, Host
+from dragoman.cluster.launch import check_devices
 from dragoman.cluster.network import Interface, check_public, check_twice, choose_interfaces
 from dragoman.cluster.ssh import ask
 from dragoman.console import warn
@@ -34,6 +35,7 @@ class Facts:
     python: str
     torch: str
     cuda_devices: int
+    cores: int
     interfaces: list[Interface]
     free_bytes: int
     data: str | None
@@ -66,8 +68,10 @@ def preflight(
     device: str,
     workers: int | None,
     known: Mapping[str, Facts] | None = None,
+    oversubscribe: bool = False,
 ) -> Ready:
-    """`prepared` is the folder of the data on each host; `workers` a wish for each of them.
+    """`prepared` is the folder of the data on each host; `workers` a wish for each of them, more
+    than it has devices for only when told to `oversubscribe`.
 
     With min_hosts, hosts that cannot be reached are left out and told of. Hosts whose facts are
     `known` from an earlier start are not asked again.
@@ -90,12 +94,11 @@ def preflight(
     )
     check_alike(facts)
     interfaces = {name: of_host.interfaces for name, of_host in facts.items()}
-    return Ready(
-        present,
-        facts,
-        choose_interfaces(present, meanings, interfaces),
-        {host.name: workers_of(host, facts, device, workers) for host in present.hosts},
-    )
+    chosen = {host.name: workers_of(host, facts, device, workers) for host in present.hosts}
+    for name, count in chosen.items() if not oversubscribe else ():
+        cuda = facts[name].cuda_devices if device != "cpu" else 0
+        check_devices(count, cuda, facts[name].cores, name)
+    return Ready(present, facts, choose_interfaces(present, meanings, interfaces), chosen)
 
 
 def side_by_side(

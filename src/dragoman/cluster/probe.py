@@ -1,5 +1,6 @@
 """What a host is and has, said by itself: `python -m dragoman.cluster.probe`, asked over ssh."""
 
+import os
 import platform
 import shutil
 import socket
@@ -29,6 +30,7 @@ def facts(question: dict[str, Any]) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": metadata.version("torch"),
         "cuda_devices": cuda_devices(),
+        "cores": os.cpu_count() or 1,
         "interfaces": interfaces(),
         "free_bytes": shutil.disk_usage(folder).free,
         **data_hash(folder / question["prepared"]),

@@ -24,7 +24,9 @@ from dragoman.telemetry.tail import Piece, add_piece, record_sizes
 from dragoman.version import code_hash
 
 
-def train_on_hosts(config: Config, run: RunDir, cluster: Cluster, workers: int | None) -> int:
+def train_on_hosts(
+    config: Config, run: RunDir, cluster: Cluster, workers: int | None, oversubscribe: bool = False
+) -> int:
     """Check, bring what is missing, train, bring home; the exit code of the first that failed."""
     token = f".home-{secrets.token_hex(8)}"
     (run.root / token).touch()
@@ -33,7 +35,7 @@ def train_on_hosts(config: Config, run: RunDir, cluster: Cluster, workers: int |
             say(f"checking {', '.join(host.name for host in cluster.hosts)}")
             with agents_of_a_run(Receiver(run)) as agents:
                 ready, outcome = run_until_the_end(
-                    config, run, cluster, workers, token, given, agents
+                    config, run, cluster, workers, oversubscribe, token, given, agents
                 )
         try:
             fetch_checkpoints(ready.cluster, run, token)
@@ -54,6 +56,7 @@ def run_until_the_end(
     run: RunDir,
     cluster: Cluster,
     workers: int | None,
+    oversubscribe: bool,
     token: str,
     given: Orders,
     agents: Agents,
@@ -61,7 +64,9 @@ def run_until_the_end(
     prepared = prepared_there(config)
 
     def muster(candidates: Cluster, known: Mapping[str, Facts]) -> Ready:
-        ready = preflight(candidates, prepared, config.training.device, workers, known)
+        ready = preflight(
+            candidates, prepared, config.training.device, workers, known, oversubscribe
+        )
         bring_data(ready, config, prepared)
         return ready
 

@@ -15,7 +15,7 @@ from dragoman.rundir import RunDir, write_json
 
 NAMES = ("a", "b", "c")
 FACTS = {
-    name: Facts(name, f"/{name}", "1", "code", "3.11", "2.13", 0, [], 10**9, f"data of {name}")
+    name: Facts(name, f"/{name}", "1", "code", "3.11", "2.13", 0, 2, [], 10**9, f"data of {name}")
     for name in NAMES
 }
 
