@@ -4,6 +4,7 @@ import secrets
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from dragoman.checkpoints.names import point_to
@@ -67,8 +68,7 @@ def run_until_the_end(
         ready = preflight(
             candidates, prepared, config.training.device, workers, known, oversubscribe
         )
-        bring_data(ready, config, prepared)
-        return ready
+        return bring_data(ready, config, prepared)
 
     def start(ready: Ready, lookout: Lookout) -> Outcome:
         for host in ready.cluster.hosts:
@@ -121,16 +121,19 @@ def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
     ]
 
 
-def bring_data(ready: Ready, config: Config, prepared: str) -> None:
-    """See that every host has the same prepared data: what is missing is copied, with progress."""
+def bring_data(ready: Ready, config: Config, prepared: str) -> Ready:
+    """See that every host has the same prepared data: what is missing is copied, with progress.
+
+    Return what is known of the hosts afterwards.
+    """
     here = None
     if (config.prepared_folder / PASSPORT_NAME).exists():
         here = PreparedData.open(config.prepared_folder).passport.content_hash
     reference, lacking = check_data(ready.facts, here)
     if reference and not lacking:
-        return
+        return ready
     data = prepare(config)
-    check_data(ready.facts, data.passport.content_hash)
+    reference, lacking = check_data(ready.facts, data.passport.content_hash)
     names = data.files()
     size = sum((data.folder / name).stat().st_size for name in names)
     say(f"copying {size / 1e6:,.1f} MB of prepared data to {', '.join(lacking)}")
@@ -148,6 +151,8 @@ def bring_data(ready: Ready, config: Config, prepared: str) -> None:
             missing,
             lambda host: send_folder(ready.cluster, host, data.folder, names, prepared, advance),
         )
+    facts = {name: replace(of_host, data=reference) for name, of_host in ready.facts.items()}
+    return replace(ready, facts=facts)
 
 
 def fetch_checkpoints(cluster: Cluster, run: RunDir, token: str) -> None:
