@@ -179,6 +179,7 @@ class Agent:
         self._relay: Relay | None = None
         self._news: News | None = None
         self._zygote: Zygote | None = None
+        self._is_warm = False
         self._job: Job | None = None
         self._workers: list[Worker] = []
         self._first_failed: Worker | None = None
@@ -196,7 +197,7 @@ class Agent:
         try:
             while not (self._is_leaving and self._job is None):
                 self._attend()
-                if self._job and all(worker.has_ended for worker in self._workers):
+                if self._job and self._is_done(self._job):
                     code = self._finish()
             return code
         finally:
@@ -205,6 +206,11 @@ class Agent:
                 self._zygote.close()
             if self._relay:
                 self._relay.close()
+
+    def _is_done(self, job: Job) -> bool:
+        if job.only_warm_up:
+            return self._is_warm or self._first_failed is not None
+        return all(worker.has_ended for worker in self._workers)
 
     def _attend(self) -> None:
         with suppress(queue.Empty):
@@ -224,6 +230,8 @@ class Agent:
                     self._start(Job.from_line(line))
                 case {"zygote": None}:
                     self._zygote_ended()
+                case {"zygote": {"ready": True}}:
+                    self._is_warm = True
                 case {"zygote": {"name": name, "born": pid}}:
                     self._born(name, pid)
                 case {"zygote": {"ended": pid, "code": code}}:
@@ -248,7 +256,7 @@ class Agent:
             self._first_failed = self._workers[0]
             self._kill_workers()
             return
-        for worker in self._workers:
+        for worker in self._workers if not job.only_warm_up else ():
             self._fork(job, worker)
 
     def _prepare(self, job: Job) -> None:
@@ -262,6 +270,8 @@ class Agent:
         if self._zygote is None:
             output = sys.stderr if job.relays else None
             self._zygote = Zygote(environment_of(job), self._hear_zygote, output)
+        if job.only_warm_up:
+            return
         if job.store_port:
             check_forward(job.store_port)
             return
@@ -275,7 +285,8 @@ class Agent:
         self._zygote.fork_worker(
             f"rank {worker.rank}",
             job.arguments,
-            worker_variables(
+            job.environment
+            | worker_variables(
                 worker.rank,
                 job.ranks or job.workers,
                 worker.rank - job.first_rank,
@@ -383,7 +394,7 @@ class Agent:
 
     def _zygote_ended(self) -> None:
         """The kernel ends its children, and nobody can ask for their exit codes any more."""
-        self._zygote = None
+        self._zygote, self._is_warm = None, False
         if self._job and not self._is_leaving:
             self._tell_error("the process that starts the workers was ended; see what it printed")
         self._kill_workers()

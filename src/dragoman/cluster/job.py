@@ -31,6 +31,8 @@ class Job:
     """Bytes that home has of each record already."""
     home_token: str = ""
     """Name of a file beside the records at home: where it is found, nothing has to be brought."""
+    only_warm_up: bool = False
+    """Start no worker; the job has ended when workers could start at once."""
     relays: bool = False
     """Send the workers' output home as messages, instead of printing it, and then wait for another
     job instead of ending."""

@@ -12,7 +12,15 @@ from dragoman.cluster.elastic import Lookout, until_the_end
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job, first_ranks
 from dragoman.cluster.launch import Orders, new_secret, orders, user_set
-from dragoman.cluster.preflight import Facts, Ready, check_data, facts_of, on_all, preflight
+from dragoman.cluster.preflight import (
+    Facts,
+    Ready,
+    check_data,
+    facts_of,
+    on_all,
+    preflight,
+    workers_of,
+)
 from dragoman.cluster.supervise import Agents, Outcome, agents_of_a_run
 from dragoman.cluster.transfer import fetch_folder, send_folder
 from dragoman.config import Config, dump_config
@@ -81,8 +89,17 @@ def run_until_the_end(
         return agents.run(ready.cluster, jobs, given, lookout.has_found)
 
     def look(host: Host) -> Facts | None:
+        """Also bring what a host lacks, and start its agent: the run goes on meanwhile."""
         facts = facts_of(cluster, host, prepared)
-        return facts if facts.code == code_hash() else None
+        if facts.code != code_hash():
+            return None
+        alone = cluster.model_copy(update={"hosts": (host,), "min_hosts": None})
+        count = workers_of(host, {host.name: facts}, config.training.device, workers)
+        ready = Ready(alone, {host.name: facts}, {}, {host.name: count})
+        facts = bring_data(ready, config, prepared).facts[host.name]
+        job = Job([], count, "", environment=user_set(), folder=host.folder)
+        agents.warm_up(cluster, host, replace(job, only_warm_up=True, relays=True))
+        return facts
 
     return until_the_end(cluster, run, muster, start, look, given)
 

@@ -131,11 +131,6 @@ class Agents:
         self._speaking = threading.Thread(target=self._speak, name="alive", daemon=True)
         self._speaking.start()
 
-    @property
-    def present(self) -> frozenset[str]:
-        """Hosts whose agents wait for another job."""
-        return frozenset(self._members)
-
     def run(
         self,
         cluster: Cluster,
@@ -149,7 +144,11 @@ class Agents:
         ready for another job are left.
         """
         wanted = {host.name for host in cluster.hosts}
-        self._drop(name for name in self.present if name not in wanted)
+        self._drop(
+            name
+            for name, member in self._members.items()
+            if name not in wanted or member.has_left or member.is_lost
+        )
         for host in cluster.hosts:
             if host.name not in self._members:
                 self._members[host.name] = self._start(cluster, host)
@@ -159,13 +158,25 @@ class Agents:
         finally:
             self._drop(m.host.name for m in members if m.code is None or m.is_lost or m.has_left)
 
+    def warm_up(self, cluster: Cluster, host: Host, job: Job) -> None:
+        """Start an agent beside a run that goes on, so that the host can take part at once later.
+
+        From any thread.
+        """
+        member = self._members[host.name] = self._start(cluster, host)
+        nobody = Orders()
+        outcome = _meet([member], [job], nobody) or _watch([member], nobody, lambda: False)
+        if outcome.code:
+            self._drop([host.name])
+            raise outcome.error or RunError(f"{host.name}: cannot start workers")
+
     def close(self) -> None:
-        self._drop(self.present)
+        self._drop(self._members)
         self._ended.set()
         self._speaking.join()
 
     def _drop(self, names: Iterable[str]) -> None:
-        dropped = [self._members.pop(name) for name in tuple(names)]
+        dropped = [self._members.pop(name) for name in tuple(names) if name in self._members]
         threads = [threading.Thread(target=member.end) for member in dropped]
         for thread in threads:
             thread.start()

@@ -40,9 +40,8 @@ IMPORTS = (
 )
 
 Told = Callable[[dict[str, Any] | None], None]
-"""Receives {"name", "born": pid}, {"name", "ended": pid, "code"}, and None when the zygote ends.
-
-The code is negative for a signal, as in `subprocess`.
+"""Receives {"ready": True} once, {"name", "born": pid} and {"name", "ended": pid, "code"} of each
+child, and None when the zygote ends. The code is negative for a signal, as in `subprocess`.
 """
 
 
@@ -119,6 +118,7 @@ def serve(channel: socket.socket) -> None:
     """Fork what is ordered and report what has ended, until nobody is at the other side."""
     zygote = os.getpid()
     names: dict[int, str] = {}
+    _report(channel, ready=True)
     while True:
         if select.select([channel], [], [], POLL_S)[0]:
             message, descriptors, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, maxfds=4)
