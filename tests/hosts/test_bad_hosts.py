@@ -123,22 +123,27 @@ def test_a_host_with_damaged_data(digits, host_list, refused, tmp_path):
     assert refused(host_list(2)).startswith(f"node2: {there}")
 
 
-def test_a_port_in_use(digits, host_list, refused, nodes, tmp_path):
-    address = str(nodes.node("node1").address)
-    program = (
-        "import socket, sys; s = socket.create_server((sys.argv[1], 29555)); "
-        "print('bound', flush=True); sys.stdin.read()"
-    )
-    holder = subprocess.Popen(
-        nodes.command("node1", [sys.executable, "-c", program, address]),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert holder.stdout.readline() == "bound\n"
-    sentence = refused(host_list(2, top={"port": 29555}))
-    assert sentence.startswith(f"node1: port 29555 of {address} cannot be used")
-    holder.communicate("")
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("AllowTcpForwarding no", "node2: its sshd does not forward ports; set AllowTcpForwarding"),
+        ("GatewayPorts yes", "node2: its sshd opens forwarded ports to the network"),
+    ],
+)
+def test_a_host_whose_sshd_keeps_the_store_away_or_opens_it_to_all(
+    host_list, refused, nodes, setting, sentence
+):
+    config = nodes.node("node2").sshd_config
+    before = config.read_text()
+    config.write_text(f"{setting}\n{before}")
+    try:
+        nodes.kill("node2")
+        nodes.boot("node2")
+        assert refused(host_list(2)).startswith(sentence)
+    finally:
+        config.write_text(before)
+        nodes.kill("node2")
+        nodes.boot("node2")
 
 
 def test_public_addresses(host_list, refused):

@@ -9,6 +9,7 @@ from dragoman.distributed.pulse import (
     describe,
     find_silent,
     find_stuck,
+    record_death,
     silence,
     speaker,
 )
@@ -116,3 +117,64 @@ def test_a_rank_that_says_no_more_is_named_when_a_connection_has_broken():
     assert "rank 1 on node2 has not been heard from" in text
     assert "backward of step 3" in text
     assert "test_pulse.py" in text  # where its main thread stood
+
+
+def two_pulses(store):
+    """Each has been heard by the other once."""
+    pulses = [Pulse(rank, 2, f"node{rank + 1}", store, SEAL) for rank in (0, 1)]
+    pulses[0]._hear(1, store["pulse/1"].encode())
+    return pulses
+
+
+def test_garbage_and_forged_heartbeats_are_ignored_and_told_of_once(capsys):
+    store = MemoryStore()
+    pulse, _ = two_pulses(store)
+    before = pulse.views()[1].beat
+    forged = Seal("guessed").seal("pulse/1", {"rank": 1, "ended": "gone"})
+    for answer in (b"", b"{", b"null", b"\x80\x04.", forged.encode()):
+        pulse._hear(1, answer)
+    assert pulse.views()[1].beat == before
+    assert capsys.readouterr().err.count("was not signed with the secret") == 1
+
+
+def test_an_old_heartbeat_that_is_put_back_is_not_heard_again():
+    store = MemoryStore()
+    pulse, other = two_pulses(store)
+    old = store["pulse/1"]
+    other.enter("forward", 9)
+    other._say()
+    pulse._hear(1, store["pulse/1"].encode())
+    heard_at = pulse._seen[1][1]
+    pulse._hear(1, old.encode())
+    assert pulse._seen[1][0].step == 9
+    assert pulse._seen[1][1] == heard_at
+
+
+def test_a_death_that_an_agent_has_recorded_is_told_by_the_lowest_rank_alive():
+    store = MemoryStore()
+    pulses = [Pulse(rank, 3, f"node{rank + 1}", store, SEAL) for rank in range(3)]
+    pulses[0].enter("backward", 7)
+    pulses[0]._say()
+    record_death(store, SEAL, 0, "was ended by SIGKILL")
+    for pulse in pulses[1:]:
+        for rank in {0, 1, 2} - {pulse._rank}:
+            pulse._hear(rank, store[f"pulse/{rank}"].encode())
+    text, code = pulses[1].loss()
+    assert code == 1
+    assert text.startswith(
+        "rank 0 on node1 was ended by SIGKILL: it was in backward of step 7 then"
+    )
+    assert pulses[2].loss() == (None, 1)
+    assert pulses[1]._trouble()[1]
+    assert not pulses[2]._trouble()[1]
+
+
+def test_a_rank_that_saves_is_not_disturbed_when_the_store_is_gone():
+    pulse, _ = two_pulses(MemoryStore())
+    pulse._exchanged_at -= 30
+    pulse.enter("checkpoint", 4)
+    assert pulse._trouble() is None
+    pulse.enter("forward", 5)
+    assert "has not reached the store" in pulse._trouble()[0]
+    pulse._step_times.extend([20.0] * 5)  # the launcher may be gone, and a step is a step
+    assert pulse._trouble() is None

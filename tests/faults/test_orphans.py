@@ -1,0 +1,68 @@
+"""Workers never outlive their agent, whenever it is killed, and a busy store is no lost host."""
+
+import signal
+import time
+
+import psutil
+import pytest
+from processes import ENDLESS, losses, start_dragoman, wait_for_step, wait_until, worker_processes
+
+from dragoman.cli.train import PREEMPTED
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def family(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def running(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def named(pid: int, what: str) -> list[psutil.Process]:
+    return [p for p in family(pid) if what in " ".join(p.cmdline())]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["before torch is imported", "when the workers are born", "while they meet", "in a step"],
+)
+def test_an_agent_that_is_killed_leaves_no_worker_behind(digits, tmp_path, moment):
+    run = tmp_path / "run"
+    process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
+    wait_until(lambda: named(process.pid, "dragoman.cluster.zygote"))
+    if moment != "before torch is imported":
+        wait_until(lambda: len(worker_processes(run)) == 2)
+    if moment == "while they meet":
+        time.sleep(0.5)
+    if moment == "in a step":
+        wait_for_step(run, 3)
+    before = family(process.pid)
+    (agent,) = named(process.pid, "dragoman.cluster.agent")
+    agent.kill()
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 1
+    assert "the agent of the workers was ended by SIGKILL; the same command goes on" in errors
+    wait_until(lambda: not running(before))
+    assert worker_processes(run) == []
+
+
+def test_a_store_that_is_slow_to_answer_on_one_machine_ends_no_run(digits, tmp_path):
+    run = tmp_path / "run"
+    process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
+    wait_for_step(run, 3)
+    store = next(
+        p
+        for p in named(process.pid, "dragoman.cluster.zygote")
+        if any(c.status == psutil.CONN_LISTEN for c in p.net_connections("inet"))
+    )
+    store.send_signal(signal.SIGSTOP)
+    before = max(losses(run))
+    time.sleep(12)  # longer than between hosts, where it would mean that the network is down
+    store.send_signal(signal.SIGCONT)
+    wait_for_step(run, before + 20)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == PREEMPTED, errors
+    assert "down" not in errors
