@@ -32,6 +32,7 @@ PR_SET_PDEATHSIG = 1
 # What a worker needs on its way to the first step. torch imports the last two only when an
 # optimizer takes its first step, which would take a second there.
 IMPORTS = (
+    "setproctitle",  # first: it looks for the command line beside an environment not yet changed
     "dragoman.cli",
     "dragoman.diagnosis.watching",
     "dragoman.training.loop",
