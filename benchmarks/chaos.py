@@ -13,6 +13,7 @@ import argparse
 import os
 import platform
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -95,7 +96,7 @@ class Chaos:
         for process in psutil.process_iter():
             try:
                 is_there = str(Path(f"/proc/{process.pid}/ns/net").readlink()) == network
-                if is_there and "dragoman train" in " ".join(process.cmdline()):
+                if is_there and re.fullmatch(r"dragoman-\d+", process.name()):
                     found.append(process)
             except (OSError, psutil.Error):
                 continue

@@ -65,7 +65,7 @@ def worker_processes(run: Path) -> list[int]:
     found = {}
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            title = " ".join(process.cmdline()).strip()
-            if match := re.fullmatch(rf"rank (\d+): dragoman train .*--run {run}", title):
-                found[int(match[1])] = process.pid
+            name = re.fullmatch(r"dragoman-(\d+)", process.name())
+            if name and process.cmdline()[-2:] == ["--run", str(run)]:
+                found[int(name[1])] = process.pid
     return [found[rank] for rank in sorted(found)]

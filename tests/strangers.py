@@ -70,10 +70,10 @@ def writing_pickles(port: int, marker: Path, seconds: float) -> list[str]:
 
 
 def listening(pid: int) -> dict[tuple[str, int], str]:
-    """(address, port) -> title of the process, of all that listen among a process and its own."""
+    """(address, port) -> name of the process, of all that listen among a process and its own."""
     found = {}
     for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
         for connection in process.net_connections("inet"):
             if connection.status == psutil.CONN_LISTEN:
-                found[tuple(connection.laddr)] = " ".join(process.cmdline())
+                found[tuple(connection.laddr)] = process.name()
     return found

@@ -52,11 +52,7 @@ def test_a_store_that_is_slow_to_answer_on_one_machine_ends_no_run(digits, tmp_p
     run = tmp_path / "run"
     process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
     wait_for_step(run, 3)
-    store = next(
-        p
-        for p in named(process.pid, "dragoman.cluster.zygote")
-        if any(c.status == psutil.CONN_LISTEN for c in p.net_connections("inet"))
-    )
+    (store,) = [p for p in family(process.pid) if p.name() == "dragoman-store"]
     store.send_signal(signal.SIGSTOP)
     before = max(losses(run))
     time.sleep(12)  # longer than between hosts, where it would mean that the network is down

@@ -17,8 +17,7 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def store_port(pid: int) -> int:
-    """The store is what listens and is no worker: those are gloo's."""
-    (port,) = [port for (_, port), title in listening(pid).items() if "rank" not in title]
+    (port,) = [port for (_, port), name in listening(pid).items() if name == "dragoman-store"]
     return port
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import psutil
 import pytest
 from processes import ENDLESS, losses, start_dragoman, wait_for_step, wait_until
 
@@ -85,7 +86,9 @@ def test_nobody_waits_for_a_rank_that_is_stopped(digits, host_list, processes_of
     )
     try:
         wait_for_step(run, 20)
-        (worker,) = [pid for pid, line in processes_of("node2").items() if " train " in line]
+        (worker,) = [
+            pid for pid in processes_of("node2") if psutil.Process(pid).name() == "dragoman-1"
+        ]
         os.kill(worker, signal.SIGSTOP)
         wait_until(lambda: len(attempts(run)) == 2)
         wait_for_step(run, max(losses(run)) + 10)

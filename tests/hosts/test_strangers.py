@@ -31,9 +31,7 @@ def sockets(nodes, node: str) -> set[tuple[str, int]]:
     """(address, port) of all that listen on the node, but for its sshd."""
     command = nodes.command(node, ["ss", "-Hltn"])
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = {
-        re.match(r"\S+\s+\d+\s+\d+\s+(\S+):(\d+)", line) for line in shown.splitlines()
-    }
+    found = {re.match(r"\S+\s+\d+\s+\d+\s+(\S+):(\d+)", line) for line in shown.splitlines()}
     return {(match[1].strip("[]"), int(match[2])) for match in found if match[2] != "22"}
 
 

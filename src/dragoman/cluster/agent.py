@@ -269,7 +269,7 @@ class Agent:
         self._store_port = job.store_port
         if self._zygote is None:
             output = sys.stderr if job.relays else None
-            self._zygote = Zygote(environment_of(job), self._hear_zygote, output)
+            self._zygote = Zygote(environment_of(job), self._hear_zygote, output, job.arguments)
         if job.only_warm_up:
             return
         if job.store_port:

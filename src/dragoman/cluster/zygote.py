@@ -21,24 +21,25 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, NoReturn
 
 MODULE = "dragoman.cluster.zygote"
 POLL_S = 0.05
 MESSAGE_BYTES = 1 << 17
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 # What a worker needs on its way to the first step. torch imports the last two only when an
 # optimizer takes its first step, which would take a second there.
 IMPORTS = (
-    "setproctitle",  # first: it looks for the command line beside an environment not yet changed
     "dragoman.cli",
     "dragoman.diagnosis.watching",
     "dragoman.training.loop",
     "torch.optim.adamw",
     "torch._dynamo",
 )
+
+_libc = ctypes.CDLL(None)
 
 Told = Callable[[dict[str, Any] | None], None]
 """Receives {"ready": True} once, {"name", "born": pid} and {"name", "ended": pid, "code"} of each
@@ -50,13 +51,21 @@ class Zygote:
     """To be made by the main thread: the kernel watches the thread that has started a process."""
 
     def __init__(
-        self, environment: Mapping[str, str], told: Told, output: IO[Any] | int | None = None
+        self,
+        environment: Mapping[str, str],
+        told: Told,
+        output: IO[Any] | int | None = None,
+        arguments: Sequence[str] = (),
     ) -> None:
-        """`output` is where the zygote and its children print; unset: where this process does."""
+        """`output` is where the zygote and its children print; unset: where this process does.
+
+        `arguments` are those of the workers to come, for people who look at a list of processes:
+        a child has the command line of its parent.
+        """
         self._told = told
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", MODULE, str(theirs.fileno()), str(os.getpid())],
+            [sys.executable, "-m", MODULE, str(theirs.fileno()), str(os.getpid()), *arguments],
             pass_fds=[theirs.fileno()],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
@@ -108,9 +117,14 @@ class Zygote:
         self._told(None)
 
 
+def name_process(name: str) -> None:
+    """For people who look at a list of processes; at most 15 characters."""
+    _libc.prctl(PR_SET_NAME, name.encode())
+
+
 def end_with_parent(parent: int) -> None:
     """Ask the kernel for SIGTERM when the parent ends; end at once where it already has."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         os._exit(1)
 
@@ -160,6 +174,7 @@ def _become(order: dict[str, Any], descriptors: list[int], zygote: int) -> NoRet
         if "worker" in order:
             code = _work(order["worker"], order["environment"], descriptors)
         elif "store" in order:
+            name_process("dragoman-store")
             _keep_store(descriptors[0])
         else:
             _bear_witness(order["port"], order["secret"], order["rank"], order["witness"])
@@ -182,12 +197,9 @@ def _work(arguments: list[str], environment: dict[str, str], descriptors: list[i
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.environ.update(environment)
     sys.argv = ["dragoman", *arguments]
-    from setproctitle import setproctitle  # noqa: PLC0415
-
     from dragoman.cli import main as run_command  # noqa: PLC0415
 
-    # What `ps` shows, instead of the zygote's own command line.
-    setproctitle(f"rank {environment['RANK']}: dragoman {' '.join(arguments)}")
+    name_process(f"dragoman-{environment['RANK']}")
     try:
         run_command()
     except SystemExit as exit_:
@@ -216,7 +228,7 @@ def _bear_witness(port: int, secret: str, rank: int, what: str) -> None:
 
 
 def main() -> None:
-    descriptor, parent = map(int, sys.argv[1:])
+    descriptor, parent = map(int, sys.argv[1:3])
     end_with_parent(parent)
     with socket.socket(fileno=descriptor) as channel:
         for module in IMPORTS:
