@@ -31,12 +31,14 @@ from dragoman.errors import ConfigError
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
+_LOGIN = re.compile(r"://[^/?#\s]*@")
+
 
 def _without_password(advice: str) -> AfterValidator:
     """The config stands in run directories and reports, which are shown to others."""
 
     def check(address: str) -> str:
-        if re.search(r"://[^/?#\s]*@", address):
+        if _LOGIN.search(address):
             raise ValueError(
                 "an address with a user name or password would be shown in the run directory and "
                 f"its report; {advice}"
@@ -556,7 +558,7 @@ def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
                 yield f"{where}{problem['ctx']['error']}"
             case _:
                 reason = problem["msg"].removeprefix("Input should be ").removeprefix("a valid ")
-                yield f"{key} = {given!r} should be {reason}"
+                yield f"{key} = {_LOGIN.sub('://...@', repr(given))} should be {reason}"
 
 
 def _nearest(key: str, keys: Sequence[str]) -> str:

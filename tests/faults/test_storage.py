@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import stat
 import subprocess
 from contextlib import suppress
 
@@ -85,6 +86,21 @@ def test_a_run_that_is_stopped_and_cannot_save_ends_with_an_error(digits, small_
     assert status["state"] == "failed"
     assert "No space left on device" in status["reason"]
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("umask", "file_mode"), [(0o077, 0o600), (0o002, 0o664)])
+def test_who_may_read_a_run_is_for_the_umask_to_say(digits, tmp_path, umask, file_mode):
+    run = tmp_path / "run"
+    for command in (["train", digits, "--workers", 2, "--run"], ["evaluate"], ["report"]):
+        done = dragoman(*command, run, umask=umask)
+        assert done.returncode == 0, done.stderr
+    modes = {
+        path: stat.S_IMODE(path.stat().st_mode)
+        for root in (run, tmp_path / "prepared")
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+    assert {path: mode for path, mode in modes.items() if mode != file_mode} == {}
 
 
 def fill(disk):
