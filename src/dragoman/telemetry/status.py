@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-from dragoman.errors import StorageError
+from dragoman.errors import CorruptFileError, StorageError
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Evaluated, Stamped, StepDone
 
@@ -13,7 +13,10 @@ HEARTBEAT_EVERY_S = 2.0
 
 def mark_preparing(run: RunDir) -> None:
     """Between the start of a command and its first step."""
-    before = read_json(run.status) if run.status.exists() else {}
+    try:
+        before = read_json(run.status) if run.status.exists() else {}
+    except CorruptFileError:  # nothing depends on it, and it is about to be written anew
+        before = {}
     write_json(run.status, before | {"state": "preparing", "heartbeat_at": time.time()})
 
 

@@ -21,7 +21,7 @@ Mirror = Callable[[Stamped], None]
 
 CAPACITY = 10_000
 CLOSE_TIMEOUT_S = 10.0
-REST_S = 0.02
+REST_S = 0.05
 """Between two writes, for runs of very short steps: waking the thread costs more than writing.
 Steps that take longer are each written at once."""
 AT_ONCE = 1000
