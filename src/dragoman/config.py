@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 import tomli_w
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -29,6 +30,26 @@ from dragoman.errors import ConfigError
 
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+_LOGIN = re.compile(r"://[^/?#\s]*@")
+
+
+def _without_password(advice: str) -> AfterValidator:
+    """The config stands in run directories and reports, which are shown to others."""
+
+    def check(address: str) -> str:
+        if _LOGIN.search(address):
+            raise ValueError(
+                "an address with a user name or password would be shown in the run directory and "
+                f"its report; {advice}"
+            )
+        return address
+
+    return AfterValidator(check)
+
+
+_MLFLOW_LOGIN = "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead"
+Address = Annotated[str, _without_password("fetch the file yourself and name it by its path")]
 
 # More than these are not a sentence any more.
 MANY_KEYS = 12
@@ -69,9 +90,9 @@ class TextSource(SourceSettings):
     """
 
     kind: Literal["text"]
-    source: str
+    source: Address
     """File of the source language."""
-    target: str
+    target: Address
     """File of the target language."""
     sha256: Annotated[tuple[Sha256, ...], Strict(False)] = ()
     """Of source and target file, to be sure of what was fetched."""
@@ -81,7 +102,7 @@ class TsvSource(SourceSettings):
     """A table with a pair a line, columns between tabs."""
 
     kind: Literal["tsv"]
-    file: str
+    file: Address
     """The table."""
     source_column: PositiveInt = 1
     """Counts from 1."""
@@ -93,7 +114,7 @@ class JsonlSource(SourceSettings):
     """A JSON object a line."""
 
     kind: Literal["jsonl"]
-    file: str
+    file: Address
     """The objects."""
     source_key: str
     """Key of the source sentence; dots lead into nested objects: translation.en."""
@@ -105,7 +126,7 @@ class TmxSource(SourceSettings):
     """A translation memory."""
 
     kind: Literal["tmx"]
-    file: str
+    file: Address
     """The memory; pairs without both languages are passed over."""
 
 
@@ -169,7 +190,7 @@ class DataSettings(Section):
     """Relative file names of the sources are looked up here."""
     cache: str = ""
     """Folder for what is fetched; empty: dragoman in the user's cache folder."""
-    mirror: str = ""
+    mirror: Address = ""
     """Fetch from here instead: an address under which <host>/<path> of each file is found."""
     prepared: str = ""
     """Folder for tokenizer and shards; empty: prepared/<name of the recipe>."""
@@ -385,7 +406,7 @@ class TelemetrySettings(Section):
     """Seconds between two readings of each host's sensors; 0: none."""
     prometheus_port: Annotated[int, Field(ge=0, le=65535)] = 0
     """Serve the newest figures to Prometheus on this port of 127.0.0.1, on each host; 0: not."""
-    mlflow: str = ""
+    mlflow: Annotated[str, _without_password(_MLFLOW_LOGIN)] = ""
     """Send the figures to MLflow: address of its server, or a folder as file:mlruns; empty: not."""
     wandb: Literal["off", "offline", "online"] = "off"
     """Weights & Biases: offline writes files to the run for `wandb sync`, online sends at once."""
@@ -537,7 +558,7 @@ def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
                 yield f"{where}{problem['ctx']['error']}"
             case _:
                 reason = problem["msg"].removeprefix("Input should be ").removeprefix("a valid ")
-                yield f"{key} = {given!r} should be {reason}"
+                yield f"{key} = {_LOGIN.sub('://...@', repr(given))} should be {reason}"
 
 
 def _nearest(key: str, keys: Sequence[str]) -> str:

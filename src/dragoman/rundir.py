@@ -1,15 +1,24 @@
 """The run directory: names of its files, and writes that are whole or do not happen."""
 
+import fcntl
 import hashlib
 import json
 import os
-import tempfile
+import re
+import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from dragoman.errors import CorruptFileError, storage_errors
+
+# Beside a file that is being written whole, until it is renamed. The second kind of ending is what
+# Python's tempfile gave them before.
+_UNFINISHED = re.compile(
+    r"\.(run-id|config\.toml|report\.(html|md)|[\w.-]+\.(json|txt))-([0-9a-f]{16}|[a-z0-9_]{8})"
+)
 
 
 @dataclass(frozen=True)
@@ -21,6 +30,11 @@ class RunDir:
     @property
     def config(self) -> Path:
         return self.root / "config.toml"
+
+    @property
+    def id(self) -> Path:
+        """Tells this run from all others, whatever their folders are called."""
+        return self.root / "run-id"
 
     @property
     def manifest(self) -> Path:
@@ -70,17 +84,38 @@ def write_whole(path: Path, content: str | bytes) -> None:
     data = content.encode() if isinstance(content, str) else content
     with storage_errors(path, f"writing {path.name}"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        descriptor, beside = _open_beside(path)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(beside).chmod(0o644)
-            Path(beside).replace(path)
+                beside.replace(path)
         except BaseException:
-            Path(beside).unlink(missing_ok=True)
+            beside.unlink(missing_ok=True)
             raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed processes have left of files that they were writing whole."""
+    for path in folder.glob(".*"):
+        if _UNFINISHED.fullmatch(path.name):
+            with suppress(OSError), path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while someone writes it
+                path.unlink()
+
+
+def _open_beside(path: Path) -> tuple[int, Path]:
+    """A new file beside `path`, locked as long as it is open."""
+    while True:
+        beside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+        # Opened like this, the kernel applies the umask, which cannot be read without changing it.
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, beside
+        os.close(descriptor)  # taken for a leftover before it was locked
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

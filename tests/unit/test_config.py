@@ -118,3 +118,28 @@ def test_every_key_is_documented():
     assert undocumented == []
     assert len({key for key, _, _ in config_keys()}) > 40
     assert Config.model_fields["name"].description
+
+
+@pytest.mark.parametrize(
+    ("key", "advice"),
+    [
+        ("telemetry.mlflow", "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"),
+        ("data.mirror", "fetch the file yourself"),
+    ],
+)
+@pytest.mark.parametrize("address", ["https://me:hunter2@host:5000/x", "http://hunter2@host"])
+def test_a_password_in_an_address_is_refused_and_not_repeated(text, key, advice, address):
+    message = refused(text, overrides=[f"{key}={address}"])
+    assert f"{key}: an address with a user name or password" in message
+    assert advice in message
+    assert "hunter2" not in message
+
+
+def test_a_password_in_the_address_of_a_source_is_refused(text):
+    message = refused(text.replace('"train.en"', '"https://me:hunter2@host/train.en"'))
+    assert "data.train.0.text.source: an address with a user name or password" in message
+    assert "hunter2" not in message
+
+
+def test_an_address_may_have_an_at_sign_in_its_path(text):
+    parse_config(text, origin="x", overrides=["telemetry.mlflow=https://host/x@y?z=a@b"])

@@ -47,5 +47,12 @@ def remove_mark(root: Path, nonce: str, rank: int) -> None:
         _mark(root, nonce, rank).unlink()
 
 
+def remove_old_marks(root: Path) -> None:
+    """Remove what ranks of earlier attempts have left that were killed right then."""
+    for path in root.glob(".seen-*"):
+        if re.fullmatch(r"\.seen-[0-9a-f]{16}-\d+", path.name):
+            path.unlink(missing_ok=True)
+
+
 def _mark(root: Path, nonce: str, rank: int) -> Path:
     return root / f".seen-{nonce}-{rank}"

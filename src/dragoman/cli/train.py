@@ -72,28 +72,45 @@ def _start(
     from dragoman.cluster.launch import check_workers, launch_local
     from dragoman.cluster.remote_run import train_on_hosts
     from dragoman.preparation import prepare
-    from dragoman.rundir import read_json
     from dragoman.telemetry.status import mark_preparing
-    from dragoman.training.claim import claim_run
+    from dragoman.training.claim import claim_run, locked
 
     cluster = load_cluster(hosts) if hosts else None
     if workers and not cluster and not oversubscribe:
         check_workers(workers, config.training.device)
     claim_run(run, config)
-    mark_preparing(run)
-    code = 0
+    with locked(run):  # of two who start it at once, one goes on; rank 0 locks it again
+        mark_preparing(run)
+        if not cluster:
+            prepare(config)
     if cluster:
         code = train_on_hosts(config, run, cluster, workers, oversubscribe)
-    else:
-        prepare(config)
-        if (workers or 1) > 1:
-            arguments = ["train", str(run.config), "--run", str(run.root)]
-            code = launch_local(arguments, workers or 1)
-        else:
-            from dragoman.diagnosis.watching import watch
-            from dragoman.training.loop import train as train_run
+        return code or _code_of_ending(run)
+    if (workers or 1) > 1:
+        arguments = ["train", str(run.config), "--run", str(run.root)]
+        return launch_local(arguments, workers or 1) or _code_of_ending(run)
+    from dragoman.diagnosis.watching import watch
+    from dragoman.training.loop import train as train_run
 
-            train_run(config, run, watch)
-    # Whoever was asked to stop before the first step has left the run in preparation.
-    is_finished = read_json(run.status).get("state") == "finished"
-    return code if code or is_finished else PREEMPTED
+    ending = train_run(config, run, watch)
+    return PREEMPTED if ending.state == "preempted" else 0
+
+
+def _code_of_ending(run: "RunDir") -> int:
+    """Of workers that have ended without a code of their own, since they were asked to stop."""
+    from dragoman.errors import RunError
+    from dragoman.rundir import read_json
+
+    match read_json(run.status).get("state"):
+        case "finished":
+            return 0
+        case "preempted" | "preparing":  # asked to stop before the first step, there is no loss
+            return PREEMPTED
+        case "failed":
+            return 1  # the worker that failed has said why
+        case state:
+            raise RunError(
+                f"{run.root}: the workers have ended, and {run.status.name} still says {state!r}: "
+                "nobody knows whether the last steps were saved; the same command goes on from "
+                "the newest checkpoint"
+            )

@@ -29,7 +29,8 @@ from dragoman.errors import DragomanError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
-from dragoman.telemetry.tail import Piece, add_piece, record_sizes
+from dragoman.telemetry.tail import HomeRecords, Piece, record_sizes
+from dragoman.training.claim import RUN_ID, run_id
 from dragoman.version import code_hash
 
 
@@ -126,7 +127,7 @@ def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
             secret,
             first_rank=first,
             ranks=ready.ranks,
-            environment=_environment(ready, host),
+            environment=_environment(ready, host) | {RUN_ID: run_id(run)},
             folder=host.folder,
             files={recipe: dump_config(there)},
             run=run_there,
@@ -194,7 +195,7 @@ class Receiver:
     """What comes from the hosts while they work: output for a person, records for the run."""
 
     def __init__(self, run: RunDir) -> None:
-        self._run = run
+        self._records = HomeRecords(run)
 
     def __call__(self, host: Host, message: dict[str, Any]) -> None:
         match message:
@@ -203,7 +204,7 @@ class Receiver:
             case {"killed": int(rank), "line": str(line)}:
                 say(f"{host.name} {rank} | error: {line}")
             case {"record": str(name), "begin": begin, "text": str(text)}:
-                add_piece(self._run, Piece(name, begin, text))
+                self._records.add(Piece(name, begin, text))
             case {"dropped": int(lines)}:
                 say(f"{host.name} | {lines:,} lines of output were lost on the way")
 

@@ -1,8 +1,10 @@
 """status.json: a run at a glance, kept up to date from its events."""
 
+import json
 import time
 from typing import Any
 
+from dragoman.errors import CorruptFileError, StorageError
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Evaluated, Stamped, StepDone
 
@@ -11,7 +13,10 @@ HEARTBEAT_EVERY_S = 2.0
 
 def mark_preparing(run: RunDir) -> None:
     """Between the start of a command and its first step."""
-    before = read_json(run.status) if run.status.exists() else {}
+    try:
+        before = read_json(run.status) if run.status.exists() else {}
+    except CorruptFileError:  # nothing depends on it, and it is about to be written anew
+        before = {}
     write_json(run.status, before | {"state": "preparing", "heartbeat_at": time.time()})
 
 
@@ -35,7 +40,19 @@ class StatusFile:
                 self._set(state, step=step, reason=reason)
         if time.monotonic() >= self._next_write:
             self._next_write = time.monotonic() + HEARTBEAT_EVERY_S
-            write_json(self._run.status, self._content | {"heartbeat_at": stamped.wall_at})
+            content = self._content | {"heartbeat_at": stamped.wall_at}
+            try:
+                write_json(self._run.status, content)
+            except StorageError:
+                if not isinstance(stamped.event, AttemptEnded):
+                    raise
+                self._write_in_place(content)
+
+    def _write_in_place(self, content: dict[str, Any]) -> None:
+        """How it ended must be known on a full disk too, which has no room for a second file."""
+        with self._run.status.open("r+b") as file:
+            file.write(json.dumps(content).encode())
+            file.truncate()
 
     def _set(self, state: str, **more: Any) -> None:
         self._content |= {"state": state} | more

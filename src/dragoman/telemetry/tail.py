@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.errors import storage_errors
+from dragoman.console import warn
+from dragoman.errors import StorageError, storage_errors
 from dragoman.rundir import RunDir, write_whole
 
 PIECE_BYTES = 1 << 18
@@ -64,6 +65,26 @@ class Tail:
                 yield Piece(name, begin, whole.decode("utf-8", errors="replace"))
 
 
+class HomeRecords:
+    """Adds pieces to the run directory at home. A disk that refuses them stops nothing: the file
+    ends there, and the next start of the run brings the rest, beginning at its size."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+        self._refused: set[str] = set()
+
+    def add(self, piece: Piece) -> None:
+        try:
+            add_piece(self._run, piece)
+        except StorageError as error:
+            if piece.name not in self._refused:
+                self._refused.add(piece.name)
+                warn(
+                    f"{error.path}: {error.reason} while bringing records home; the hosts train on "
+                    "and keep them, and the same command brings them when there is room again"
+                )
+
+
 def record_sizes(run: RunDir) -> dict[str, int]:
     files = [*run.events.glob("*.jsonl"), *run.references.parent.glob("*.txt")]
     return {f"{path.parent.name}/{path.name}": path.stat().st_size for path in files}
@@ -79,9 +100,13 @@ def add_piece(run: RunDir, piece: Piece) -> None:
     elif piece.begin is not None and _GROWING.fullmatch(piece.name):
         with storage_errors(path, "bringing records home"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("r+b" if path.exists() else "wb") as file:
+            if piece.begin > (path.stat().st_size if path.exists() else 0):
+                return  # what comes before it was refused; a hole would never be filled
+            with path.open("r+b" if path.exists() else "wb", buffering=0) as file:
                 file.seek(piece.begin)
-                file.write(piece.text.encode())
+                written, data = 0, piece.text.encode()
+                while written < len(data):
+                    written += file.write(data[written:])
 
 
 def _with_attempts_of(path: Path, text: str) -> str:

@@ -1,8 +1,9 @@
 """Writes events from a thread of its own, so that no disk ever holds up a step.
 
 When the disk is slower than the run, or refuses, events are dropped and counted, never waited for,
-and the count is written as soon as something can be written again. A line is written whole or is
-the last of the file: a kill at any moment leaves a file that can be read.
+and the count is written as soon as something can be written again; a person is told on the console.
+A line is written whole or is the last of the file: a kill at any moment leaves a file that can be
+read, without the events of the last `REST_S` and those that the disk was busy with.
 """
 
 import contextlib
@@ -13,32 +14,28 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
-from dragoman.telemetry.events import (
-    Event,
-    EventsDropped,
-    SensorReading,
-    Stamped,
-    StepDone,
-    Trouble,
-    to_line,
-)
+from dragoman.console import warn
+from dragoman.telemetry.events import Event, EventsDropped, Stamped, Trouble, to_line
 
 Mirror = Callable[[Stamped], None]
 
 CAPACITY = 10_000
 CLOSE_TIMEOUT_S = 10.0
-LINGER_S = 0.25
-"""How long steps and readings may wait for company: waking a thread costs more than writing."""
+REST_S = 0.05
+"""Between two writes, for runs of very short steps: waking the thread costs more than writing.
+Steps that take longer are each written at once."""
 AT_ONCE = 1000
-"""No more events than this are in work at a time; so many need not wait for company."""
+"""No more events than this are in work at a time."""
 TELL_DROPS_EVERY_S = 1.0
+WARN_EVERY_S = 60.0
+"""Of the same trouble, which may come and go many times a second."""
 
 
 class EventWriter:
     """`emit` returns at once. Mirrors receive the same events on the writer's thread.
 
-    A mirror that fails is told of once, as a trouble in the file, until it works again. A mirror
-    that may have to wait, for a network say, belongs on a thread of its own.
+    A mirror that fails is told of once, as a trouble in the file and on the console, until it works
+    again. A mirror that may have to wait, for a network say, belongs on a thread of its own.
     """
 
     def __init__(self, path: Path, mirrors: Sequence[Mirror] = ()) -> None:
@@ -48,10 +45,13 @@ class EventWriter:
         self._file: IO[bytes] | None = None
         self._waiting: deque[Stamped] = deque()
         self._wake = threading.Event()
-        self._closing = False
+        self._closing = self._is_closed = False
         self._drop_lock = threading.Lock()
         self._dropped = self._told = 0
         self._tell_at = 0.0
+        self._refused_at_drops: int | None = None
+        """How many were dropped before the file could no longer be written; None: it can be."""
+        self._warned_at: dict[str, float] = {}
         self._step = 0
         self._thread = threading.Thread(target=self._work, name="events", daemon=True)
         self._thread.start()
@@ -66,18 +66,24 @@ class EventWriter:
             self._drop(1)
             return
         self._waiting.append(Stamped(time.time(), time.monotonic(), event))
-        if not isinstance(event, StepDone | SensorReading) or len(self._waiting) == AT_ONCE:
+        if not self._wake.is_set():  # while the thread writes or rests, this is all there is to do
             self._wake.set()
 
     def close(self) -> None:
-        """Write what is waiting, for a bounded time."""
-        self._closing = True
+        """Write what is waiting, for a bounded time, and say what is missing."""
+        if self._is_closed:
+            return
+        self._is_closed = self._closing = True
         self._wake.set()
         self._thread.join(CLOSE_TIMEOUT_S)
+        if missing := self._dropped + len(self._waiting):
+            warn(f"{self._path}: {missing:,} event(s) of this attempt are missing")
 
     def _work(self) -> None:
         while True:
+            self._wake.clear()
             closing = self._closing  # before the last look, so that nothing is left behind
+            rested_at = time.monotonic() + REST_S
             events = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
             self._write(events)
             for stamped in events:
@@ -87,8 +93,9 @@ class EventWriter:
             if not self._waiting:
                 if closing:
                     break
-                self._wake.wait(LINGER_S)
-                self._wake.clear()
+                self._wake.wait()
+                if not self._closing and (left_s := rested_at - time.monotonic()) > 0:
+                    time.sleep(left_s)
         if self._file:
             self._file.close()
 
@@ -109,12 +116,36 @@ class EventWriter:
                 self._file = _open_at_a_new_line(self._path)
             while written < len(data):
                 written += self._file.write(data[written:])
-        except OSError:
+        except OSError as error:
+            self._note_refusal(error.strerror or str(error))
             self._drop(len(lines) - data[:written].count(b"\n"))
             if self._file:
                 with contextlib.suppress(OSError):
                     self._file.close()
             self._file = None  # opened anew, it also gets over a torn line
+        else:
+            self._note_success()
+
+    def _note_refusal(self, reason: str) -> None:
+        if self._refused_at_drops is None:
+            what = f"{self._path}: cannot be written ({reason}); training goes on, and its events"
+            if self._warn_seldom("file", f"{what} are lost until it can be"):
+                self._refused_at_drops = self._dropped
+
+    def _note_success(self) -> None:
+        if self._refused_at_drops is not None:
+            lost = self._dropped - self._refused_at_drops
+            warn(f"{self._path}: can be written again; {lost:,} event(s) were lost")
+            self._refused_at_drops = None
+
+    def _warn_seldom(self, about: str, text: str) -> bool:
+        """False: it was warned about not long ago."""
+        now = time.monotonic()
+        if now < self._warned_at.get(about, 0.0):
+            return False
+        self._warned_at[about] = now + WARN_EVERY_S
+        warn(text)
+        return True
 
     def _show(self, stamped: Stamped) -> None:
         for number, mirror in enumerate(self._mirrors):
@@ -125,6 +156,7 @@ class EventWriter:
                     self._failing.add(number)
                     name = getattr(mirror, "__name__", type(mirror).__name__)
                     what = f"{name} cannot follow the events: {type(error).__name__}: {error}"
+                    self._warn_seldom(name, what)
                     self._write([Stamped(time.time(), time.monotonic(), Trouble(self._step, what))])
             else:
                 self._failing.discard(number)
@@ -147,7 +179,8 @@ class EventWriter:
 
 
 def _open_at_a_new_line(path: Path) -> IO[bytes]:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):  # no folder: opening says so in clearer words
+        path.parent.mkdir(parents=True, exist_ok=True)
     # Without a buffer: what was written has left the process, and a kill cannot take it back.
     file = path.open("a+b", buffering=0)
     if end := file.seek(0, 2):

@@ -1,14 +1,17 @@
 """Whose run directory is it? One config, one data set, one training at a time. Without torch."""
 
 import fcntl
+import os
+import re
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from dragoman.config import Config, dump_config, load_config
-from dragoman.errors import UserError, storage_errors
-from dragoman.rundir import RunDir, read_json, write_whole
+from dragoman.errors import CorruptFileError, UserError, storage_errors
+from dragoman.rundir import RunDir, read_json, remove_unfinished, write_whole
 from dragoman.shards.passport import Passport
 
 # What may change between two attempts: it decides when to stop, look, save and tell, and where
@@ -51,10 +54,22 @@ HOST_KEYS = (
     "preemption",
 )
 LOCK = ".lock"
+RUN_ID = "DRAGOMAN_RUN_ID"
+"""The environment variable by which a launcher tells the workers on other hosts which run it is."""
 
 
-def claim_run(run: RunDir, config: Config) -> None:
-    """Write the config of a new run; refuse a run directory that belongs to another config."""
+def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
+    """Write config and id of a new run; refuse a directory of another config or another run.
+
+    Returns the id: the environment's, else `expected_id`, else the directory's own or a new one.
+    """
+    expected_id = os.environ.get(RUN_ID, "") or expected_id
+    found_id = known_id(run)
+    if expected_id and found_id and found_id != expected_id:
+        raise UserError(
+            f"{run.root} on this host belongs to another run (id {found_id[:8]}..., not "
+            f"{expected_id[:8]}...); choose another last folder name with --run, or remove it there"
+        )
     if run.config.exists():
         before = load_config(run.config)
         if changes := bound_changes(before, config):
@@ -71,9 +86,33 @@ def claim_run(run: RunDir, config: Config) -> None:
         )
     with storage_errors(run.root, "making the run directory"):
         run.root.mkdir(parents=True, exist_ok=True)
-    # Several hosts may claim at once, and none while it is trained.
-    with locked(run, fcntl.LOCK_SH):
+    # Several hosts may claim at once, and none while it is trained; but an id is made only once.
+    with locked(run, fcntl.LOCK_SH if found_id else fcntl.LOCK_EX):
+        remove_unfinished(run.root)
+        remove_unfinished(run.references.parent)
         write_whole(run.config, dump_config(config))
+        if not run.id.exists():
+            write_whole(run.id, (expected_id or secrets.token_hex(16)) + "\n")
+    return run_id(run)
+
+
+def known_id(run: RunDir) -> str:
+    """Empty: nobody has claimed the run yet, or only a version that knew of no ids."""
+    return run_id(run) if run.id.exists() else ""
+
+
+def run_id(run: RunDir) -> str:
+    """The id of a run that has been claimed."""
+    try:
+        text = run.id.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorruptFileError(f"{run.id}: cannot be read ({error})") from error
+    if not re.fullmatch(r"[0-9a-f]{8,64}", text):
+        raise CorruptFileError(
+            f"{run.id}: should hold the run's id, some hexadecimal digits; the manifests of the "
+            "run's checkpoints have it as the id of their owner"
+        )
+    return text
 
 
 def bound_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:

@@ -12,7 +12,7 @@ from dragoman.errors import RunError, SaidElsewhere
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import AttemptEnded, CheckpointSaved, Trouble
 from dragoman.training.agreed_step import take_step
-from dragoman.training.agreement import said_once, together
+from dragoman.training.agreement import said_once
 from dragoman.training.comparison import compare
 from dragoman.training.interruption import Interruption, common_reason, interruptions
 from dragoman.training.looking import evaluate
@@ -169,24 +169,48 @@ def save(training: Training, state: RunState, must: bool, must_succeed: bool = F
     training.saving.begin(state, training.updater, training.model, must or must_succeed)
     if must_succeed:
         training.saving.finish()
-        together(training.group, lambda: tell_of_saves(training, 0.0, needed_step=state.step))
+        check_saved(training, state.step, tell_of_saves(training, 0.0, needed_step=state.step))
 
 
-def tell_of_saves(training: Training, step_s: float, needed_step: int | None = None) -> None:
+def check_saved(training: Training, step: int, failure: Exception | None) -> None:
+    """Fail where rank 0's last save has failed, and say what that has cost.
+
+    Collective: every rank must call.
+    """
+    group = training.group
+    what = group.broadcast(str(failure) if failure else "")
+    if what:
+        newest = max(group.gather(training.saving.newest_step() if group.local_rank == 0 else 0))
+        raise said_once(group, RunError(f"{what}; {loss_of_steps(step, newest)}"))
+
+
+def loss_of_steps(step: int, newest: int) -> str:
+    """In words: what is lost when step `newest` is the last that was saved, and `step` done."""
+    if newest >= step:
+        return f"no step is lost, since a whole checkpoint of step {step:,} was found"
+    kept = f"the newest step that is saved is {newest:,}" if newest else "no step has been saved"
+    return f"{kept}, so {step - newest:,} step(s) are lost"
+
+
+def tell_of_saves(
+    training: Training, step_s: float, needed_step: int | None = None
+) -> Exception | None:
     """What has been saved beside the last steps; trouble is told once.
 
-    Rank 0 fails when the checkpoint of `needed_step` could not be saved.
+    On rank 0, why the checkpoint of `needed_step` could not be saved.
     """
+    failure = None
     for saved in training.saving.results(step_s):
         if saved.error is None and saved.folder:
             training.events.emit(
                 CheckpointSaved(saved.step, saved.folder.name, saved.bytes, saved.write_s)
             )
         elif saved.error and saved.step == needed_step and training.group.leads:
-            raise saved.error
+            failure = saved.error
         elif saved.error and saved.is_news:
             training.events.emit(Trouble(saved.step, str(saved.error)))
             say(f"warning: {saved.error}; training goes on and tries again later")
+    return failure
 
 
 def _first_words(training: Training, ending: Ending | None) -> str:

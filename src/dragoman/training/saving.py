@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from dragoman.checkpoints.background import BackgroundSaver, Place, Saved
-from dragoman.checkpoints.finding import all_checkpoints, whole_steps
+from dragoman.checkpoints.checkpoint import Owner
+from dragoman.checkpoints.finding import all_checkpoints, newest_whole, whole_steps
 from dragoman.checkpoints.frequency import SaveClock
 from dragoman.checkpoints.places import (
     KEPT_IN_MEMORY,
@@ -20,6 +21,7 @@ from dragoman.checkpoints.places import (
 from dragoman.checkpoints.storage import prune
 from dragoman.config import CheckpointSettings, Config
 from dragoman.distributed.group import Group
+from dragoman.errors import RunError
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import Passport
 from dragoman.tokenizer import Tokenizer
@@ -42,13 +44,16 @@ def forget_memory(roots: Sequence[Path]) -> None:
         remove_root(root)
 
 
-def owner_of(config: Config, passport: Passport) -> dict[str, str]:
-    """What makes a checkpoint this run's own: of other data, model or batches it is foreign."""
+def owner_of(run_id: str, config: Config, passport: Passport) -> Owner:
+    """What makes a checkpoint this run's own: of another id, data, model or batches it is foreign.
+
+    Checkpoints of versions that knew of no ids are judged by the rest.
+    """
     shape = config.model.model_dump_json(exclude={"preset"})
     batches = config.training.model_dump_json(
         include={"seed", "tokens_per_update", "micro_batch_tokens"}
     )
-    return {"data": passport.content_hash, "model": shape, "batches": batches}
+    return {"id": run_id, "data": passport.content_hash, "model": shape, "batches": batches}
 
 
 class Saving:
@@ -60,14 +65,14 @@ class Saving:
         run: RunDir,
         group: Group,
         tokenizer: Tokenizer,
-        passport: Passport,
+        owner: Owner,
         state: RunState,
     ) -> None:
         """Collective: every rank must call."""
         self._config, self._group = config, group
         self._settings = settings = config.checkpoints
         self.roots = roots_of(run, settings)
-        self.owner = owner_of(config, passport)
+        self.owner = owner
         has_its_own = _has_a_folder_of_its_own(run, group)  # collective, so not only where needed
         self._keeps = group.leads or (settings.every_host and has_its_own)
         self._saver = BackgroundSaver(tokenizer.model, self.owner)
@@ -146,6 +151,14 @@ class Saving:
     def whole_steps(self) -> list[int]:
         """Of this host's checkpoints that can be gone back to."""
         return whole_steps(self.roots, self.owner)
+
+    def newest_step(self) -> int:
+        """Of this host's checkpoints that can be gone on from; 0: there is none."""
+        try:
+            newest = newest_whole(self.roots, self.owner)
+        except RunError:
+            return 0
+        return newest.step if newest else 0
 
     def forget_after(self, step: int) -> None:
         """Remove checkpoints of later steps, of which something is wrong."""

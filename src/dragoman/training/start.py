@@ -5,7 +5,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ import torch
 from dragoman import __version__
 from dragoman.batches.plan import BatchPlan
 from dragoman.checkpoints.checkpoint import Owner
+from dragoman.checkpoints.folders import make_room
+from dragoman.checkpoints.places import remove_old_marks
 from dragoman.config import Config
 from dragoman.distributed.group import Group
 from dragoman.errors import UserError
@@ -36,7 +38,7 @@ from dragoman.telemetry.status import StatusFile
 from dragoman.telemetry.writer import EventWriter, Mirror
 from dragoman.tokenizer import Tokenizer
 from dragoman.training.agreement import check_agreement, together
-from dragoman.training.claim import check_data, claim_run, locked
+from dragoman.training.claim import check_data, claim_run, known_id, locked
 from dragoman.training.devices import device_found
 from dragoman.training.narration import Narrator
 from dragoman.training.observer import Careful, Observer, Watch, nobody
@@ -92,8 +94,10 @@ def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> I
     with ExitStack() as at_end:
         prepared = together(group, lambda: PreparedData.open(config.prepared_folder))
         check_agreement(group, config, prepared.passport)
-        claim_on_every_host(run, config, group)
+        run_id = claim_on_every_host(run, config, group)
         group.led(lambda: at_end.enter_context(locked(run)))
+        roots = roots_of(run, config.checkpoints)
+        together(group, lambda: remove_leftovers(run, roots, group))
         together(group, lambda: prepared.verify() if group.local_rank == 0 else None)
         group.led(lambda: check_data(run, prepared.passport))
         tokenizer = prepared.tokenizer()
@@ -107,8 +111,7 @@ def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> I
         parameters = sum(parameter.numel() for parameter in model.parameters())
         sync = synchronized(objective, group, config.training.sharding)
         updater = Updater(sync, objective, config, group)
-        owner = owner_of(config, prepared.passport)
-        roots = roots_of(run, config.checkpoints)
+        owner = owner_of(run_id, config, prepared.passport)
         attempt = max(group.gather(attempts_so_far(run))) + 1  # hosts may know of different ones
         if attempt == 1 and group.local_rank == 0:
             forget_memory(roots)  # of a run that was here before and has been removed
@@ -148,9 +151,7 @@ def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> I
             validation_text=prepared.text("validation"),
             events=events,
             narrator=narrator,
-            saving=at_end.enter_context(
-                Saving(config, run, group, tokenizer, prepared.passport, state)
-            ),
+            saving=at_end.enter_context(Saving(config, run, group, tokenizer, owner, state)),
             translations=Translations(run, config.data.target_language),
             traffic=StepTraffic(config, group, parameters, hosts),
             observer=Careful(
@@ -166,12 +167,27 @@ def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> I
         )
 
 
-def claim_on_every_host(run: RunDir, config: Config, group: Group) -> None:
-    """Collective: every rank must call."""
+def claim_on_every_host(run: RunDir, config: Config, group: Group) -> str:
+    """The run's id, the same on every host. Collective: every rank must call."""
+    # A host that is new may lead others that have the run already.
+    known = group.gather(together(group, lambda: known_id(run)))
+    found = next(filter(None, known), "")
     # Rank 0 first: where hosts share the folder, two at once would be in each other's way.
-    group.led(lambda: claim_run(run, config))
+    run_id: str = group.led(lambda: claim_run(run, config, found))
     is_first_of_another_host = group.local_rank == 0 and not group.leads
-    together(group, lambda: claim_run(run, config) if is_first_of_another_host else None)
+    together(group, lambda: claim_run(run, config, run_id) if is_first_of_another_host else None)
+    return run_id
+
+
+def remove_leftovers(run: RunDir, roots: Sequence[Path], group: Group) -> None:
+    """Remove what killed attempts have left unfinished on this host; rank 0 has locked the run."""
+    if group.local_rank != 0:
+        return
+    # Refused where the folder is rank 0's as well, which sees to it, or somebody still writes.
+    with suppress(UserError, OSError), nullcontext() if group.leads else locked(run):
+        remove_old_marks(run.root)
+        for root in roots:
+            make_room(root)
 
 
 def restore(

@@ -1,5 +1,5 @@
 from dragoman.rundir import RunDir
-from dragoman.telemetry.tail import Piece, Tail, add_piece, record_sizes
+from dragoman.telemetry.tail import HomeRecords, Piece, Tail, add_piece, record_sizes
 
 
 def bring(tail, home):
@@ -77,3 +77,29 @@ def test_only_records_can_be_written(tmp_path):
         add_piece(home, Piece(name, 0, "bad"))
         add_piece(home, Piece(name, None, "bad"))
     assert not list(tmp_path.rglob("*"))
+
+
+def test_a_disk_at_home_that_refuses_stops_nothing_and_leaves_no_hole(tmp_path, capsys):
+    there, home = RunDir(tmp_path / "there"), RunDir(tmp_path / "home")
+    for run in (there, home):
+        run.events.mkdir(parents=True)
+    path, at_home = there.events_of(1, 0), home.events_of(1, 0)
+    tail, records = Tail(there.root, {}, ""), HomeRecords(home)
+
+    def bring_line(line):
+        with path.open("a") as file:
+            file.write(line)
+        for piece in tail.news():
+            records.add(piece)
+
+    at_home.symlink_to("/dev/full")
+    bring_line("one\n")
+    bring_line("two\n")
+    told = capsys.readouterr().err
+    assert told.count("warning: ") == 1
+    assert f"{at_home}: No space left on device while bringing records home" in told
+    at_home.unlink()
+    bring_line("three\n")
+    assert not at_home.exists()
+    bring(Tail(there.root, record_sizes(home), ""), home)
+    assert at_home.read_text() == "one\ntwo\nthree\n"

@@ -3,16 +3,20 @@ import fcntl
 import pytest
 
 from dragoman.config import load_config, parse_config
-from dragoman.errors import UserError
+from dragoman.errors import CorruptFileError, UserError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, write_json
 from dragoman.training.claim import (
+    RUN_ID,
     bound_changes,
     check_data,
     claim_run,
     locked,
+    run_id,
     set_aside_if_other,
 )
+
+ONE, OTHER = "ab12" * 8, "cd34" * 8
 
 
 def changed(digits, *overrides):
@@ -111,3 +115,56 @@ def test_a_run_of_another_recipe_can_be_set_aside(digits, digits_config, tmp_pat
     assert set_aside_if_other(run, changed(digits, "training.seed=2")) == tmp_path / "run.1"
     assert (tmp_path / "run.1" / "config.toml").exists()
     assert not run.root.exists()
+
+
+def test_a_run_gets_an_id_once_and_keeps_it(digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    given = claim_run(run, digits_config)
+    assert claim_run(run, digits_config) == run_id(run) == given
+    assert claim_run(RunDir(tmp_path / "a" / "run"), digits_config) != given
+
+
+def test_a_run_from_before_there_were_ids_gets_one(digits_config, tmp_path, monkeypatch):
+    run = RunDir(tmp_path / "run")
+    claim_run(run, digits_config)
+    run.id.unlink()
+    assert claim_run(run, digits_config) == run_id(run)
+    run.id.unlink()
+    monkeypatch.setenv(RUN_ID, ONE)
+    assert claim_run(run, digits_config) == ONE
+
+
+def test_a_folder_of_another_run_with_the_same_name_is_refused(digits, tmp_path, monkeypatch):
+    """As when expA/model and expB/model are trained on the same hosts."""
+    run = RunDir(tmp_path / "model")
+    monkeypatch.setenv(RUN_ID, ONE)
+    assert claim_run(run, changed(digits)) == ONE
+    assert claim_run(run, changed(digits), OTHER) == ONE, "the launcher knows best"
+    monkeypatch.setenv(RUN_ID, OTHER)
+    told = r"model on this host belongs to another run \(id ab12ab12\.\.\., not cd34cd34"
+    with pytest.raises(UserError, match=told):
+        claim_run(run, changed(digits, "training.steps=99"))
+    assert (load_config(run.config), run_id(run)) == (changed(digits), ONE)
+
+
+def test_hosts_without_a_launcher_of_ours_agree_on_an_id(digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    assert claim_run(run, digits_config, ONE) == ONE
+    with pytest.raises(UserError, match="belongs to another run"):
+        claim_run(run, digits_config, OTHER)
+
+
+def test_a_torn_id_is_named(digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    claim_run(run, digits_config)
+    run.id.write_text("")
+    with pytest.raises(CorruptFileError, match=r"run-id: should hold the run's id"):
+        claim_run(run, digits_config)
+
+
+def test_of_two_who_make_the_same_new_run_one_is_refused(digits_config, tmp_path):
+    """Or each would have given it another id."""
+    run = RunDir(tmp_path / "run")
+    run.root.mkdir()
+    with locked(run, fcntl.LOCK_SH), pytest.raises(UserError, match="another process"):
+        claim_run(run, digits_config)

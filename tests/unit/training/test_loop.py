@@ -32,6 +32,7 @@ from dragoman.training import loop
 from dragoman.training import step as step_module
 from dragoman.training.loop import train
 from dragoman.training.saving import roots_of
+from dragoman.training.start import start
 
 ALONE = Group(0, 1, 0, torch.device("cpu"))
 
@@ -388,3 +389,45 @@ def test_the_first_words_say_what_will_happen(run_with, capsys):
     assert "starting; 1 worker(s) on cpu, 800 pairs" in capsys.readouterr().out
     run_with("training.steps=4")
     assert "going on after step 2" in capsys.readouterr().out
+
+
+def test_checkpoints_of_another_run_are_neither_taken_nor_removed(run_with, tmp_path, capsys):
+    """Of the same data, model and batches: only the id tells them apart."""
+    _, other = run_with("training.steps=20", name="other")
+    _, run = run_with("training.steps=5")
+    foreign = run.checkpoints / "step-00000020"
+    shutil.copytree(other.checkpoints / foreign.name, foreign)
+    ending, _ = run_with("training.steps=8", "checkpoints.keep_last=1")
+    assert ending.step == 8
+    assert [event.first_step for event in events(run, AttemptStarted)] == [1, 6]
+    assert foreign.is_dir()
+    assert "step-00000020: belongs to another run: its id is" in capsys.readouterr().err
+
+
+def test_a_checkpoint_from_before_there_were_ids_is_gone_on_from(run_with):
+    _, run = run_with("training.steps=5")
+    manifest = run.checkpoints / "step-00000005" / "manifest.json"
+    content = read_json(manifest)
+    del content["owner"]["id"]
+    manifest.write_text(json.dumps(content))
+    run.id.unlink()
+    run_with("training.steps=8")
+    assert [event.first_step for event in events(run, AttemptStarted)] == [1, 6]
+
+
+def test_what_killed_attempts_left_is_removed_at_the_next_start(run_with, digits, tmp_path):
+    memory = f"checkpoints.memory_folder={tmp_path}/memory"
+    _, run = run_with("training.steps=5", memory)
+    config = parse_config(digits.read_text(encoding="utf-8"), "x", [memory])
+    roots = roots_of(run, config.checkpoints)
+    for root in roots:
+        (root / ".unfinished-step-00000009-123").mkdir(parents=True)
+        (root / ".removed-step-00000001").mkdir()
+        (root / ".latest-123").symlink_to("step-00000005")
+    (run.root / f".seen-{16 * 'a'}-3").touch()
+    (run.root / ".status.json-0123456789abcdef").touch()
+    run.references.parent.mkdir(exist_ok=True)
+    (run.references.parent / ".step-00000005.txt-0123456789abcdef").touch()
+    with start(config, run, ALONE):
+        hidden = [path.name for root in (run.root, *roots) for path in root.rglob(".*")]
+        assert hidden == [".lock"]
