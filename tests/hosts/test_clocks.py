@@ -1,7 +1,8 @@
 """Hosts whose wall clocks are wrong train as others do, and the run records by how much.
 
-A network namespace has no wall clock of its own, so the processes of one node run under libfaketime:
-`python =` of that node names a script that shifts the wall clock and leaves the monotonic one alone.
+A network namespace has no wall clock of its own, so the processes of one node run under
+libfaketime: `python =` of that node names a script that shifts the wall clock and leaves the
+monotonic one alone.
 """
 
 import re
