@@ -1,8 +1,9 @@
 import sys
 from collections.abc import Iterator
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -57,7 +58,7 @@ def translate(
     elif file:
         lines = read_lines(file)
     else:
-        lines = decode_lines(sys.stdin.buffer, "standard input")
+        lines = decode_lines(cast(BufferedReader, sys.stdin.buffer), "standard input")
         if sys.stdin.isatty():
             print("Type a sentence and press Enter; Ctrl-D ends.", file=sys.stderr)
             at_once = 1
