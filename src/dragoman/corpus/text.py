@@ -21,7 +21,7 @@ LONGEST_LINE_BYTES = 10_000_000
 MOST_EXPANDED = 200
 """Times the size of an archive. Text shrinks to a third or a fifth, rarely to a hundredth."""
 
-FREELY_EXPANDED_BYTES = 100_000_000
+FREELY_EXPANDED_BYTES = 20_000_000
 """Whatever the ratio: a small archive of the same few lines does no harm."""
 
 BLOCK_BYTES = 1 << 16
