@@ -23,6 +23,7 @@ from pydantic import (
     PositiveInt,
     Strict,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -95,7 +96,15 @@ class TextSource(SourceSettings):
     target: Address
     """File of the target language."""
     sha256: Annotated[tuple[Sha256, ...], Strict(False)] = ()
-    """Of source and target file, to be sure of what was fetched."""
+    """Of source and target file, to be sure of what is read."""
+
+    @field_validator("sha256")
+    @classmethod
+    def one_hash_a_file(cls, hashes: tuple[str, ...]) -> tuple[str, ...]:
+        if len(hashes) not in (0, 2):
+            given = "1 hash" if len(hashes) == 1 else f"{len(hashes)} hashes"
+            raise ValueError(f"{given} for 2 files; give one each for source and target, or none")
+        return hashes
 
 
 class TsvSource(SourceSettings):

@@ -33,7 +33,9 @@ def evaluate(
     settings = config.decoding.model_copy(update={"beam": beam} if beam else {})
     with Progress(f"translating {split}", unit="sentences", total=len(sources)) as progress:
         translations = translate(
-            trained.model, trained.tokenizer, sources, settings, device, progress.advance
+            *(trained.model, trained.tokenizer, sources, settings, device),
+            done=progress.advance,
+            longest=config.data.max_length,
         )
     scores = score(translations, references, config.data.target_language)
     # So that `dragoman compare` can test sentence by sentence whether another run is better.

@@ -1,14 +1,15 @@
 import sys
 from collections.abc import Iterator
-from itertools import islice
+from io import BufferedReader
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from dragoman.cli.arguments import Average, Beam, CheckpointName, Run
 
 LINES_AT_ONCE = 2000
+CHARACTERS_AT_ONCE = 1_000_000
 
 
 def translate(
@@ -34,6 +35,7 @@ def translate(
     from dragoman.console import Progress
     from dragoman.corpus.text import decode_lines, read_lines
     from dragoman.decoding.trained import load_trained
+    from dragoman.decoding.translator import LONGEST_TOKENS
     from dragoman.decoding.translator import translate as translate_texts
     from dragoman.distributed.group import pick_device
     from dragoman.errors import UserError
@@ -44,9 +46,10 @@ def translate(
     device = pick_device("auto")
     directory = RunDir(run)
     trained = load_trained(directory, checkpoint, average, device)
-    settings = (
-        load_config(directory.config).decoding if directory.config.exists() else DecodingSettings()
-    )
+    settings, longest = DecodingSettings(), LONGEST_TOKENS
+    if directory.config.exists():
+        config = load_config(directory.config)
+        settings, longest = config.decoding, config.data.max_length
     if beam:
         settings = settings.model_copy(update={"beam": beam})
 
@@ -57,16 +60,18 @@ def translate(
     elif file:
         lines = read_lines(file)
     else:
-        lines = decode_lines(sys.stdin.buffer, "standard input")
+        lines = decode_lines(cast(BufferedReader, sys.stdin.buffer), "standard input")
         if sys.stdin.isatty():
             print("Type a sentence and press Enter; Ctrl-D ends.", file=sys.stderr)
             at_once = 1
 
     translated: list[str] = []
     with Progress("translating", unit="sentences", to_stderr=True) as progress:
-        while batch := list(islice(lines, at_once)):
+        for batch in _batches(lines, at_once):
             texts = translate_texts(
-                trained.model, trained.tokenizer, batch, settings, device, progress.advance
+                *(trained.model, trained.tokenizer, batch, settings, device),
+                done=progress.advance,
+                longest=longest,
             )
             if output:
                 translated += texts
@@ -74,3 +79,17 @@ def translate(
                 print("\n".join(texts), flush=True)
     if output:
         write_whole(output, "".join(f"{text}\n" for text in translated))
+
+
+def _batches(lines: Iterator[str], at_once: int) -> Iterator[list[str]]:
+    """Few enough lines at a time for memory, however long they are."""
+    batch: list[str] = []
+    characters = 0
+    for line in lines:
+        batch.append(line)
+        characters += len(line)
+        if len(batch) == at_once or characters > CHARACTERS_AT_ONCE:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch

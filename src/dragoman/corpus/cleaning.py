@@ -21,6 +21,7 @@ from dragoman.corpus.pair import Pair
 from dragoman.errors import UserError
 
 EXAMPLES_KEPT = 20
+EXAMPLE_CHARACTERS = 2000
 
 # Tabs and the like inside a line are white space; the rest of the control characters, and the
 # replacement character, are signs of a broken file.
@@ -76,7 +77,7 @@ class Cleaned:
         self.dropped[reason] += 1
         shown = self.examples.setdefault(reason, [])
         if len(shown) < EXAMPLES_KEPT:
-            shown.append(pair)
+            shown.append(Pair(*(side[:EXAMPLE_CHARACTERS] for side in pair)))
 
 
 def clean(pairs: Sequence[Pair], settings: CleaningSettings, languages: Languages) -> Cleaned:

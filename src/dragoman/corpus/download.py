@@ -11,9 +11,11 @@ import fcntl
 import fnmatch
 import hashlib
 import http.client
+import io
 import lzma
 import os
 import re
+import shutil
 import socket
 import ssl
 import tarfile
@@ -29,11 +31,12 @@ from datetime import UTC, datetime
 from email.message import Message
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NoReturn, cast
+from typing import IO, Any, NoReturn, Self, cast
 
 from dragoman import __version__
 from dragoman.console import Progress, say, warn
-from dragoman.errors import CorruptFileError, UserError, storage_errors
+from dragoman.corpus.text import FREELY_EXPANDED_BYTES, MOST_EXPANDED, regular_file_status
+from dragoman.errors import CorruptFileError, StorageError, UserError, storage_errors
 from dragoman.rundir import read_json, sha256_of, sync_folder, write_json
 
 CHUNK_BYTES = 1 << 20
@@ -43,6 +46,15 @@ TIMEOUT_S = 30.0
 PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
 # Answers that mean "not now": timed out, too many requests, and the server's own troubles.
 PASSING_STATUSES = {408, 425, 429, 500, 502, 503, 504}
+# A server that sends a byte now and then never runs into the timeout.
+SLOWEST_BYTES_PER_S = 100
+PACE_WINDOW_S = 60.0
+LARGEST_HEADER_BYTES = 1 << 20
+SHOWN_CHARACTERS = 100
+LARGEST_UNANNOUNCED_BYTES = 100_000_000_000
+"""Of a file whose server does not say how long it is; public corpora have a tenth of it."""
+KEEP_FREE_BYTES = 100_000_000
+"""A disk is not filled further by a download or an archive: other programs need some of it."""
 
 ARCHIVE_SUFFIXES = (".zip", ".tgz", ".tar", ".tar.gz", ".tar.xz", ".tar.bz2")
 UNPACKING_ERRORS = (
@@ -52,7 +64,13 @@ UNPACKING_ERRORS = (
     lzma.LZMAError,
     EOFError,
     OSError,
+    NotImplementedError,  # a compression or an encryption that Python does not have
+    ValueError,  # numbers and names in headers that are none
 )
+ZIP_ENCRYPTED = 1  # a bit of zipfile.ZipInfo.flag_bits
+MOST_MEMBERS = 100_000
+BY_HAND = "unpack it by hand and name its files as a source of kind text"
+LARGEST_TAR_HEADER_BYTES = 1 << 20
 
 
 def fetch(
@@ -166,8 +184,9 @@ def _kept(target: Path, expected: dict[str, str | None]) -> Path:
     It is not replaced: a person may have put it there, on a machine without a network.
     """
     record_file = _beside(target, ".json")
+    found_bytes = regular_file_status(target).st_size
     if record_file.exists():
-        fetched_bytes, found_bytes = read_json(record_file).get("bytes"), target.stat().st_size
+        fetched_bytes = read_json(record_file).get("bytes")
         if fetched_bytes != found_bytes:
             raise UserError(
                 f"{target}: has {found_bytes:,} bytes, but {fetched_bytes:,} were fetched; remove "
@@ -203,8 +222,81 @@ class _UnreachableError(_BrokenError):
     """Nobody answers there. Worth waiting for only where someone has answered before."""
 
 
+class _TooSlowError(_BrokenError):
+    """What a connection brings is not worth waiting for, even if it is something."""
+
+
+class _TooLongError(Exception):
+    """More arrives than was announced, or than any corpus has."""
+
+
 class _InsecureRedirectError(Exception):
     """From https to an address where anyone on the way could change the file."""
+
+
+class _PacedSocket(io.RawIOBase):
+    """The bytes of a connection, broken off where waiting for them brings too few of them."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
+        self._waited_s = 0.0
+        self._received = 0
+        self.header_bytes_left: int | None = None
+        """None: this is not a header."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        begun = time.monotonic()
+        count = self._raw.readinto(buffer)
+        self._waited_s += time.monotonic() - begun
+        self._received += count or 0
+        if self.header_bytes_left is not None:
+            self.header_bytes_left -= count or 0
+            if self.header_bytes_left < 0:
+                raise _BrokenError("the server's answer has no end before the file begins")
+        if self._waited_s > PACE_WINDOW_S:
+            if self._received < SLOWEST_BYTES_PER_S * self._waited_s:
+                raise _TooSlowError(
+                    f"the server sends less than {SLOWEST_BYTES_PER_S} bytes a second"
+                )
+            self._waited_s, self._received = 0.0, 0
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _PacedResponse(http.client.HTTPResponse):
+    def begin(self) -> None:
+        # makefile() of http.client is a buffered reader over the socket; ours goes in between.
+        paced = _PacedSocket(self.fp.detach())
+        self.fp = io.BufferedReader(paced)
+        paced.header_bytes_left = LARGEST_HEADER_BYTES
+        super().begin()
+        paced.header_bytes_left = None
+
+
+class _Paced:
+    """Mixed into the handlers of urllib, whose connections then answer with paced responses."""
+
+    def do_open(self, http_class: Any, req: Any, **options: Any) -> Any:
+        def connect(*arguments: Any, **settings: Any) -> Any:
+            connection = http_class(*arguments, **settings)
+            connection.response_class = _PacedResponse
+            return connection
+
+        return super().do_open(connect, req, **options)  # type: ignore[misc]
+
+
+class _PacedHttp(_Paced, urllib.request.HTTPHandler):
+    pass
+
+
+class _PacedHttps(_Paced, urllib.request.HTTPSHandler):
+    pass
 
 
 class _NoDowngrade(urllib.request.HTTPRedirectHandler):
@@ -217,8 +309,9 @@ class _NoDowngrade(urllib.request.HTTPRedirectHandler):
         headers: Any,
         newurl: str,
     ) -> urllib.request.Request | None:
-        if req.full_url.startswith("https:") and not newurl.startswith("https:"):
-            fp.close()
+        fp.close()  # urllib would read it to its end, which may be far away
+        allowed = ("https:",) if req.full_url.startswith("https:") else ("https:", "http:")
+        if not newurl.startswith(allowed):
             raise _InsecureRedirectError(newurl)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -232,7 +325,7 @@ def _download(address: str, target: Path, pause: Callable[[float], None]) -> Non
             return _try(address, target)
         except _BrokenError as broken:
             reached = _size_of(part)
-            if reached > farthest:
+            if reached > farthest and not isinstance(broken, _TooSlowError):
                 farthest, failures = reached, 0
             hopeless = isinstance(broken, _UnreachableError) and farthest == at_first
             if hopeless or failures == len(PAUSES_S):
@@ -240,6 +333,9 @@ def _download(address: str, target: Path, pause: Callable[[float], None]) -> Non
             warn(f"{address}: {broken}; trying again in {PAUSES_S[failures]:.0f} s")
             pause(PAUSES_S[failures])
             failures += 1
+        except _TooLongError as error:
+            _forget_part(target)
+            _give_up(address, str(error), target)
 
 
 def _try(address: str, target: Path) -> None:
@@ -262,7 +358,8 @@ def _try(address: str, target: Path) -> None:
         found = _validator(response.headers)
         if response.status == http.HTTPStatus.PARTIAL_CONTENT:
             span = re.fullmatch(
-                r"bytes (\d+)-\d+/(\d+)", response.headers.get("Content-Range", "").strip()
+                r"bytes ([0-9]{1,18})-[0-9]+/([0-9]{1,18})",
+                response.headers.get("Content-Range", "").strip(),
             )
             if not span or int(span[1]) != begin or (found and found != validator):
                 _forget_part(target)
@@ -271,13 +368,16 @@ def _try(address: str, target: Path) -> None:
         else:
             begin = 0
             length = response.headers.get("Content-Length", "")
-            total = int(length) if length.isdigit() else None
+            total = int(length) if re.fullmatch("[0-9]{1,18}", length) else None
             state = {"address": address, "validator": found, "bytes": total}
             part.unlink(missing_ok=True)
             write_json(_beside(target, ".part.json"), state)
+        if total is not None:
+            _require_space(total - begin, target)
         title = f"downloading {target.name}" + (" (the rest)" if begin else "")
         with Progress(title, "bytes", total and total - begin) as progress:
-            _write(_body(response, progress), part, target, append=begin > 0)
+            body = _no_longer_than(total, begin, _body(response, progress))
+            _write(body, part, target, append=begin > 0)
     reached = _size_of(part)
     if total is not None and reached != total:
         raise _BrokenError(f"the connection ended after {reached:,} of {total:,} bytes")
@@ -286,14 +386,14 @@ def _try(address: str, target: Path) -> None:
 def _open(request: urllib.request.Request, target: Path) -> http.client.HTTPResponse:
     address = request.full_url
     # Built anew each time: it reads http_proxy, https_proxy and no_proxy when it is built.
-    opener = urllib.request.build_opener(_NoDowngrade)
+    opener = urllib.request.build_opener(_NoDowngrade, _PacedHttp, _PacedHttps)
     try:
         response: http.client.HTTPResponse = opener.open(request, timeout=TIMEOUT_S)
     except _InsecureRedirectError as error:
         _give_up(address, f"sends us on to {error}, where anyone could change it", target)
     except urllib.error.HTTPError as error:
         error.close()
-        reason = f"the server answers {error.code} {error.reason}"
+        reason = f"the server answers {error.code} {_shown(error.reason)}"
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             _forget_part(target)
             raise _BrokenError("the server's file is shorter than what has arrived") from error
@@ -312,15 +412,49 @@ def _open(request: urllib.request.Request, target: Path) -> http.client.HTTPResp
             raise _UnreachableError("the server refuses the connection") from error
         raise _BrokenError(f"the connection failed ({cause})") from error
     except (http.client.HTTPException, OSError) as error:
-        raise _BrokenError(f"the connection broke ({error})") from error
+        raise _BrokenError(f"the connection broke ({_shown(error)})") from error
     return response
+
+
+def _no_longer_than(total: int | None, begin: int, body: Iterable[bytes]) -> Iterator[bytes]:
+    """The rest of a file of which `begin` bytes are there and `total` were announced."""
+    reached = begin
+    for chunk in body:
+        reached += len(chunk)
+        if total is not None and reached > total:
+            raise _TooLongError(f"the server sends more than the {total:,} bytes it announced")
+        if reached > LARGEST_UNANNOUNCED_BYTES and total is None:
+            raise _TooLongError(
+                "the server announces no length and has sent more than "
+                f"{LARGEST_UNANNOUNCED_BYTES / 1e9:g} GB"
+            )
+        yield chunk
+
+
+def _require_space(size: int, target: Path) -> None:
+    """Refuse to write what would fill the disk, before it does."""
+    free = shutil.disk_usage(target.parent).free
+    if size > free - KEEP_FREE_BYTES:
+        reason = (
+            f"{size / 1e6:,.0f} MB do not fit into {free / 1e6:,.0f} MB of free space, of which "
+            f"{KEEP_FREE_BYTES / 1e6:,.0f} MB are to stay free"
+        )
+        raise StorageError(target, "writing it", reason)
+
+
+def _shown(answer: object) -> str:
+    """What a server says, which may be a page or a terminal's commands, as a part of a sentence."""
+    text = str(answer)[:SHOWN_CHARACTERS]
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _body(response: http.client.HTTPResponse, progress: Progress) -> Iterator[bytes]:
     try:
-        yield from _chunks(response, progress)
+        while chunk := response.read1(CHUNK_BYTES):
+            yield chunk
+            progress.advance(len(chunk))
     except (http.client.HTTPException, OSError) as error:
-        raise _BrokenError(f"the connection broke ({error})") from error
+        raise _BrokenError(f"the connection broke ({_shown(error)})") from error
 
 
 def _chunks(file: IO[bytes], progress: Progress) -> Iterator[bytes]:
@@ -355,9 +489,11 @@ def _copy_from_folder(address: str, target: Path) -> None:
     origin = Path(urllib.request.url2pathname(urllib.parse.urlsplit(address).path))
     _forget_part(target)
     try:
+        size = regular_file_status(origin).st_size
+        _require_space(size, target)
         with (
             origin.open("rb") as file,
-            Progress(f"copying {target.name}", "bytes", origin.stat().st_size) as progress,
+            Progress(f"copying {target.name}", "bytes", size) as progress,
         ):
             _write(_chunks(file, progress), _beside(target, ".part"), target)
     except OSError as error:
@@ -371,6 +507,7 @@ def _write(chunks: Iterable[bytes], part: Path, target: Path, append: bool = Fal
         file = part.open("ab" if append else "wb")
     try:
         for chunk in chunks:
+            _require_space(len(chunk), target)
             with storage_errors(target, doing):
                 file.write(chunk)
         with storage_errors(target, doing):
@@ -398,13 +535,29 @@ def extract_members(archive: Path, members: Sequence[str], into: Path) -> list[P
         if list(members) != [archive.name]:
             raise UserError(f"{archive}: not an archive; it holds {archive.name} alone")
         return [archive]
-    with locked(into / archive.name):
-        try:
-            return _extract(archive, [PurePosixPath(member).as_posix() for member in members], into)
-        except UNPACKING_ERRORS as error:
-            raise UserError(
-                f"{archive}: cannot be unpacked ({error}); remove it and run the same command again"
-            ) from error
+    with locked(into / archive.name), _unpacking_errors(archive):
+        return _extract(archive, [PurePosixPath(member).as_posix() for member in members], into)
+
+
+def extract_all(archive: Path, into: Path) -> None:
+    """Every file of an archive, written below `into`."""
+    with (
+        _unpacking_errors(archive),
+        closing(_entries(archive)) as entries,
+        Progress(f"unpacking {archive.name}", "bytes") as shown,
+    ):
+        for name, size, open_entry in entries:
+            _put(open_entry, size, _inside(into, name, archive), shown)
+
+
+@contextmanager
+def _unpacking_errors(archive: Path) -> Iterator[None]:
+    try:
+        yield
+    except UNPACKING_ERRORS as error:
+        raise UserError(
+            f"{archive}: cannot be unpacked ({error}); remove it and run the same command again"
+        ) from error
 
 
 def is_archive(path: Path) -> bool:
@@ -428,12 +581,11 @@ def _extract(archive: Path, members: list[str], into: Path) -> list[Path]:
                     raise UserError(
                         f"{archive}: {member} fits {found[member]} and {name}; name one of them"
                     )
-            target = _inside(into, name) if asked_as else None
+            target = _inside(into, name, archive) if asked_as else None
             if target is None or (target.exists() and target.stat().st_size == size):
                 shown.advance(size)
             else:
-                with open_entry() as file:
-                    _put(_chunks(file, shown), target)
+                _put(open_entry, size, target, shown)
             if plain and len(found) == len(set(members)):
                 break
     for member in members:
@@ -446,39 +598,79 @@ def _extract(archive: Path, members: list[str], into: Path) -> list[Path]:
     return [into / found[member] for member in members]
 
 
+class _TarHeader(tarfile.TarInfo):
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        header = super().frombuf(buf, encoding, errors)
+        # Names and attributes, which are read into memory whole.
+        if not (header.isfile() or header.isdir()) and header.size > LARGEST_TAR_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {header.size:,} bytes")
+        return header
+
+
 def _entries(archive: Path) -> Generator[tuple[str, int, Callable[[], IO[bytes]]], None, None]:
     """Name, size and a way to read every regular file, in the order of the archive.
 
     A tar archive is read as a stream: an entry can be read only before the next one is asked for.
+    Archives that expand to far more than they hold, or to too many files, are refused on the way.
     """
-    if archive.suffix == ".zip":
-        with zipfile.ZipFile(archive) as zipped:
-            for info in zipped.infolist():
-                if not info.is_dir():
-                    yield _plain_name(info.filename), info.file_size, partial(zipped.open, info)
-    else:
-        with tarfile.open(archive, "r|*") as tar:
-            for member in tar:
-                if member.isfile():
-                    reader = cast(Callable[[], IO[bytes]], partial(tar.extractfile, member))
-                    yield _plain_name(member.name), member.size, reader
+    expanded = 0
+    most_expanded = FREELY_EXPANDED_BYTES + MOST_EXPANDED * archive.stat().st_size
+    entries = _zip_entries(archive) if archive.suffix == ".zip" else _tar_entries(archive)
+    with closing(entries):
+        for name, size, open_entry in entries:
+            expanded += size
+            if expanded > most_expanded:
+                raise UserError(
+                    f"{archive}: its {archive.stat().st_size:,} bytes expand to {expanded:,} or "
+                    f"more with {name}, as no text does; check what it is, and if it is good, "
+                    f"{BY_HAND}"
+                )
+            yield _plain_name(name), size, open_entry
+
+
+def _zip_entries(archive: Path) -> Generator[tuple[str, int, Callable[[], IO[bytes]]], None, None]:
+    with zipfile.ZipFile(archive) as zipped:
+        for info in zipped.infolist():
+            if info.flag_bits & ZIP_ENCRYPTED:
+                raise UserError(f"{archive}: {info.filename} is encrypted; {BY_HAND}")
+            if not info.is_dir():
+                yield info.filename, info.file_size, partial(zipped.open, info)
+
+
+def _tar_entries(archive: Path) -> Generator[tuple[str, int, Callable[[], IO[bytes]]], None, None]:
+    with tarfile.open(archive, "r|*", tarinfo=_TarHeader) as tar:
+        for number, member in enumerate(tar):
+            if number == MOST_MEMBERS:
+                raise UserError(
+                    f"{archive}: has more than {MOST_MEMBERS:,} members, too many for a corpus; "
+                    f"{BY_HAND}"
+                )
+            if member.isfile():
+                reader = cast(Callable[[], IO[bytes]], partial(tar.extractfile, member))
+                yield member.name, member.size, reader
 
 
 def _plain_name(name: str) -> str:
     return PurePosixPath(name).as_posix()  # ./a/b and a//b are a/b
 
 
-def _inside(folder: Path, name: str) -> Path:
+def _inside(folder: Path, name: str, archive: Path) -> Path:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
-        raise UserError(f"{name}: leads out of the folder it should be unpacked to; not unpacked")
+        raise UserError(
+            f"{archive}: {name} leads out of the folder it should be unpacked to, so nothing was "
+            "unpacked; check where the archive comes from"
+        )
     return folder / path
 
 
-def _put(chunks: Iterable[bytes], target: Path) -> None:
+def _put(open_entry: Callable[[], IO[bytes]], size: int, target: Path, shown: Progress) -> None:
     part = _beside(target, ".part")
     with storage_errors(target, "making its folder"):
         target.parent.mkdir(parents=True, exist_ok=True)
-    _write(chunks, part, target)
+    _require_space(size, target)
+    with open_entry() as file:
+        _write(_chunks(file, shown), part, target)
     with storage_errors(target, "putting it into place"):
         part.replace(target)

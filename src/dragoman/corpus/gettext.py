@@ -3,6 +3,7 @@
 The source language is the one that messages are written in, English by custom.
 """
 
+import codecs
 import re
 import struct
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,17 @@ from typing import NamedTuple
 from dragoman.corpus.pair import Pair
 from dragoman.corpus.text import one_line, open_binary
 from dragoman.errors import UserError
+
+LARGEST_CATALOG_BYTES = 100_000_000
+
+MOST_SHARED = 20
+"""Times the size of a compiled catalog that its messages may add up to."""
+
+LONGEST_LABEL = 1000
+"""Characters. What is longer is no menu entry, and would keep the patterns below busy for long."""
+
+# Codecs of Python that no catalog is written in: some take hours, some make what is no text.
+_NO_CHARSETS = {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
 
 _LITTLE_ENDIAN, _BIG_ENDIAN = b"\xde\x12\x04\x95", b"\x95\x04\x12\xde"
 
@@ -40,7 +52,7 @@ def find_catalogs(folder: Path, language: str) -> list[Path]:
         path
         for suffix in ("po", "mo")
         for path in folder.rglob(f"*.{suffix}")
-        if wanted in map(_plain_code, _places_of_language(path))
+        if wanted in map(_plain_code, _places_of_language(path)) and path.is_file()
     }
     return sorted(
         path for path in catalogs if path.suffix == ".po" or path.with_suffix(".po") not in catalogs
@@ -62,6 +74,11 @@ def read_catalog(path: Path) -> Iterator[Pair]:
     with open_binary(path) as file:
         while block := file.read1(1 << 20):
             content += block
+            if len(content) > LARGEST_CATALOG_BYTES:
+                raise UserError(
+                    f"{path}: holds more than {LARGEST_CATALOG_BYTES / 1e6:g} MB, which no message "
+                    "catalog does; remove it from the folder"
+                )
     is_compiled = content[:4] in (_LITTLE_ENDIAN, _BIG_ENDIAN)
     messages = _read_mo(bytes(content), path) if is_compiled else _read_po(bytes(content), path)
     yield from _pairs(messages)
@@ -82,7 +99,7 @@ def _pairs(messages: Iterable[Message]) -> Iterator[Pair]:
 
 
 def _form(message: Message, number: int) -> str:
-    return message.forms[number] if number < len(message.forms) else message.forms[-1]
+    return message.forms[number] if 0 <= number < len(message.forms) else message.forms[-1]
 
 
 def _plural_forms(header: str) -> tuple[int, int]:
@@ -105,6 +122,12 @@ def _charset(header: str) -> str:
     return match[1] if match and match[1] != "CHARSET" else "utf-8"
 
 
+def _decode(content: bytes, charset: str) -> str:
+    if codecs.lookup(charset).name in _NO_CHARSETS:
+        raise LookupError(f"{charset} is no charset")
+    return content.decode(charset)
+
+
 # .po: text
 
 
@@ -120,7 +143,7 @@ def _read_po(content: bytes, path: Path) -> Iterator[Message]:
     header = b"".join(re.split(rb"^msgid\b", content, maxsplit=2, flags=re.MULTILINE)[:2])
     charset = _charset(header.decode("latin-1"))
     try:
-        text = content.decode(charset)
+        text = _decode(content, charset)
     except UnicodeDecodeError as error:
         number = content.count(b"\n", 0, error.start) + 1
         raise UserError(
@@ -135,7 +158,7 @@ def _read_po(content: bytes, path: Path) -> Iterator[Message]:
 
 
 def _parse_po(text: str, path: Path) -> Iterator[Message]:
-    fields: dict[str, str] = {}
+    fields: dict[str, list[str]] = {}
     keyword, number = "", 0
     is_fuzzy = False
     for number, line in enumerate(map(str.strip, text.removeprefix("\ufeff").split("\n")), start=1):
@@ -152,7 +175,7 @@ def _parse_po(text: str, path: Path) -> Iterator[Message]:
             keyword = match[1] or keyword
             if not keyword or (match[1] and keyword in fields):
                 raise UserError(f"{path}, line {number}: out of place here; mend the message")
-            fields[keyword] = fields.get(keyword, "") + _unescape(match[2], path, number)
+            fields.setdefault(keyword, []).append(_unescape(match[2], path, number))
         elif line.startswith("#,"):
             is_fuzzy = is_fuzzy or "fuzzy" in re.split(r"[,\s]+", line)
         elif line.startswith("#~"):  # obsolete: a comment to us, and flags before it are its own
@@ -161,7 +184,8 @@ def _parse_po(text: str, path: Path) -> Iterator[Message]:
         yield _message(fields, is_fuzzy, path, number)
 
 
-def _message(fields: dict[str, str], is_fuzzy: bool, path: Path, number: int) -> Message:
+def _message(lines: dict[str, list[str]], is_fuzzy: bool, path: Path, number: int) -> Message:
+    fields = {name: "".join(parts) for name, parts in lines.items()}
     forms = tuple(fields[name] for name in sorted(fields) if name.startswith("msgstr"))
     if "msgid" not in fields or not forms:
         raise UserError(
@@ -199,17 +223,24 @@ def _read_mo(content: bytes, path: Path) -> Iterator[Message]:
     """
     byte_order = "<" if content.startswith(_LITTLE_ENDIAN) else ">"
     charset = "utf-8"
+    read = 0
     try:
         count, ids_at, translations_at = struct.unpack_from(f"{byte_order}3I", content, 8)
         for number in range(count):
             singular, *plurals = _entry(content, byte_order, ids_at + number * 8)
             forms = _entry(content, byte_order, translations_at + number * 8)
+            read += sum(map(len, (singular, *plurals, *forms)))
+            if read > MOST_SHARED * len(content):
+                raise UserError(
+                    f"{path}: its messages add up to more than {MOST_SHARED} times its size, as "
+                    "overlapping ones do; bring it again"
+                )
             if not singular:
                 charset = _charset(forms[0].decode("latin-1"))
             yield Message(
-                singular.rpartition(b"\4")[2].decode(charset),  # a context stands before it
-                plurals[0].decode(charset) if plurals else None,
-                tuple(form.decode(charset) for form in forms),
+                _decode(singular.rpartition(b"\4")[2], charset),  # a context stands before it
+                _decode(plurals[0], charset) if plurals else None,
+                tuple(_decode(form, charset) for form in forms),
             )
     except (struct.error, ValueError, LookupError) as error:
         raise UserError(f"{path}: not a whole catalog ({error}); bring it again") from error
@@ -260,7 +291,9 @@ def _without_key(text: str, translation: str, marker: str) -> str:
 
 
 def _find_key(text: str, marker: str) -> re.Match[str] | None:
-    return _KEY_PATTERNS[marker].search(text) if text.count(marker) == 1 else None
+    if len(text) > LONGEST_LABEL or text.count(marker) != 1:
+        return None
+    return _KEY_PATTERNS[marker].search(text)
 
 
 def _is_label(text: str, key: re.Match[str], translation: str, marker: str) -> bool:

@@ -38,9 +38,15 @@ def _text_at(record: object, key: str) -> str:
             raise _NoTextError(f"there is no key {key}")
         value = value[name]
     if not isinstance(value, str):
-        raise _NoTextError(f"the key {key} has {json.dumps(value)[:40]}, which is not a text")
+        raise _NoTextError(f"the key {key} has {_shown(value)}, which is not a text")
     try:
         value.encode()
     except UnicodeEncodeError:  # JSON can escape half a surrogate pair, UTF-8 cannot hold it
         raise _NoTextError(f"the key {key} has half a surrogate pair, which is no text") from None
     return one_line(value)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list):  # may be nested more deeply than can be written again
+        return "an object" if isinstance(value, dict) else "a list"
+    return json.dumps(value)[:40]

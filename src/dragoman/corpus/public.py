@@ -12,7 +12,6 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dragoman.console import Progress, say, warn
-from dragoman.corpus.download import extract_members, fetch, is_archive, locked
+from dragoman.corpus.download import extract_all, extract_members, fetch, is_archive, locked
 from dragoman.corpus.text import one_line, read_raw_lines
 from dragoman.errors import RunError, UserError, storage_errors
 from dragoman.rundir import read_json, write_json
@@ -317,21 +316,15 @@ def fetch_test_set(
             raw = Path(work, "raw")
             dataset._outdir, dataset._rawdir = work, str(raw)
             for url, archive in archives.items():
-                _unpack(archive, raw)
+                raw.mkdir(exist_ok=True)
+                if is_archive(archive):
+                    extract_all(archive, raw)
                 (raw / dataset._get_tarball_filename(url)).symlink_to(archive.resolve())
             dataset.process_to_text(language_pair)
             # The source last: where it is, both are whole.
             Path(dataset.get_reference_files(language_pair)[0]).replace(reference)
             Path(dataset.get_source_file(language_pair)).replace(source)
     return source, reference
-
-
-def _unpack(archive: Path, folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
-    if archive.suffix == ".zip":
-        shutil.unpack_archive(archive, folder)  # leaves out what would lead out of the folder
-    elif is_archive(archive):
-        shutil.unpack_archive(archive, folder, filter="data")
 
 
 def _near(name: str, names: Iterable[str]) -> str:

@@ -4,11 +4,12 @@ import bz2
 import gzip
 import importlib
 import lzma
+import os
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from io import BufferedReader
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +17,12 @@ from dragoman.errors import UserError
 
 LONGEST_LINE_BYTES = 10_000_000
 """A longer line is no sentence: it is another kind of file, or an archive made to fill memory."""
+
+MOST_EXPANDED = 200
+"""Times the size of an archive. Text shrinks to a third or a fifth, rarely to a hundredth."""
+
+FREELY_EXPANDED_BYTES = 20_000_000
+"""Whatever the ratio: a small archive of the same few lines does no harm."""
 
 BLOCK_BYTES = 1 << 16
 """Read at a time. Checking and decoding a block costs less than doing so for each of its lines."""
@@ -36,12 +43,9 @@ def read_raw_lines(path: Path) -> Iterator[str]:
         yield from _decode(_whole_lines(file), str(path))
 
 
-def decode_lines(blocks: Iterable[bytes], name: str) -> Iterator[str]:
-    """Lines of bytes that are already open, white space at their ends removed.
-
-    A block holds one line or several, each to its end, as iterating over a binary file gives them.
-    """
-    return map(str.strip, _decode(blocks, name))
+def decode_lines(file: ByteReader, name: str) -> Iterator[str]:
+    """Lines of a file that is already open, as they arrive, white space at their ends removed."""
+    return map(str.strip, _decode(_whole_lines(file), name))
 
 
 def one_line(text: str) -> str:
@@ -54,20 +58,56 @@ def one_line(text: str) -> str:
     return " ".join(filter(None, text.split(" "))).strip()
 
 
+def regular_file_status(path: Path) -> os.stat_result:
+    """Size and times of a regular file. What has no end, as a pipe or a device, is refused."""
+    status = path.stat()
+    for holds, what in (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a named pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+    ):
+        if holds(status.st_mode):
+            raise UserError(f"{path}: is {what}, not a regular file; name a file")
+    return status
+
+
 @contextmanager
 def open_binary(path: Path) -> Iterator[ByteReader]:
     """The bytes of a file, plain or compressed, in blocks; what cannot be read is a UserError."""
     try:
-        with _OPENERS.get(path.suffix, _open_plain)(path) as file:
-            yield file
+        size = regular_file_status(path).st_size
+        opener = _OPENERS.get(path.suffix)
+        if opener is None:
+            with path.open("rb") as plain:
+                yield plain
+        else:
+            with opener(path) as file:
+                yield _Expanding(file, path, size)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; check its name and its folder") from None
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read to its end ({error}); bring it again") from error
 
 
-def _open_plain(path: Path) -> BufferedReader:
-    return path.open("rb")
+class _Expanding:
+    """The content of a compressed file, refused where it outgrows the file as no text does."""
+
+    def __init__(self, file: ByteReader, path: Path, compressed_bytes: int) -> None:
+        self._file, self._path, self._compressed_bytes = file, path, compressed_bytes
+        self._left = FREELY_EXPANDED_BYTES + MOST_EXPANDED * compressed_bytes
+
+    def read1(self, size: int, /) -> bytes:
+        block = self._file.read1(size)
+        self._left -= len(block)
+        if self._left < 0:
+            raise UserError(
+                f"{self._path}: its {self._compressed_bytes:,} bytes expand to more than "
+                f"{MOST_EXPANDED} times as many, as no text does; check what it is, and if it is "
+                "good, name the file that it was made of"
+            )
+        return block
 
 
 @contextmanager

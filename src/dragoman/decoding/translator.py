@@ -1,14 +1,23 @@
-"""Text in, text out: sentences are tokenized, batched by length, searched and put back in order."""
+"""Text in, text out: sentences are tokenized, batched by length, searched and put back in order.
+
+A line that is longer than those the model has learned from is translated in pieces.
+"""
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 import torch
 
 from dragoman.batches.collate import collate_sources
 from dragoman.config import DecodingSettings
 from dragoman.decoding.search import beam_search, greedy_search
+from dragoman.decoding.splitting import Piece, join, split
 from dragoman.model.transformer import Transformer
 from dragoman.tokenizer import Ids, Tokenizer
+
+LONGEST_TOKENS = 200
+LONGEST_TOKEN_CHARACTERS = 16
+"""SentencePiece learns none that is longer, so a text's characters bound its tokens from below."""
 
 
 def translate(
@@ -18,10 +27,15 @@ def translate(
     settings: DecodingSettings,
     device: torch.device,
     done: Callable[[int], None] = lambda count: None,
+    longest: int = LONGEST_TOKENS,
 ) -> list[str]:
-    """Translate in evaluation mode; `done` hears of each batch. An empty sentence stays empty."""
-    encoded = tokenizer.encode([sentence.strip() for sentence in sentences])
-    translations = [""] * len(sentences)
+    """Translate in evaluation mode; `done` hears of each batch. An empty sentence stays empty.
+
+    `longest`: a sentence with more tokens than this, its end included, is translated in pieces.
+    """
+    lines = [_pieces_of(sentence.strip(), tokenizer, longest) for sentence in sentences]
+    encoded = tokenizer.encode([piece.text for line in lines for piece in line])
+    translations = [""] * len(encoded)
     was_training = model.training
     model.eval()
     try:
@@ -32,7 +46,22 @@ def translate(
             done(len(numbers))
     finally:
         model.train(was_training)
-    return translations
+    in_order = iter(translations)
+    return [join(line, list(islice(in_order, len(line)))) for line in lines]
+
+
+def _pieces_of(sentence: str, tokenizer: Tokenizer, longest: int) -> list[Piece]:
+    """The sentence itself, where it is short enough."""
+    if len(sentence) < longest or (
+        len(sentence) <= longest * LONGEST_TOKEN_CHARACTERS
+        and len(tokenizer.encode([sentence])[0]) <= longest
+    ):
+        return [Piece(sentence)]
+
+    def tokens(texts: Sequence[str]) -> list[int]:
+        return [len(ids) - 1 for ids in tokenizer.encode(texts)]
+
+    return split(sentence, max(1, longest - 1), tokens)
 
 
 def _batches(encoded: Sequence[Ids], batch_tokens: int, beam: int) -> list[list[int]]:

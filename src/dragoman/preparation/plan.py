@@ -1,18 +1,22 @@
 """What is to be prepared: the stages of a recipe, their folders and what they depend on."""
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from dragoman import __version__
-from dragoman.config import Config
-from dragoman.corpus.sources import SPLITS, Split, input_files, sources_of
+from dragoman.config import Config, TextSource
+from dragoman.console import Progress
+from dragoman.corpus.sources import SPLITS, Split, files_of, input_files, sources_of
+from dragoman.corpus.text import regular_file_status
 from dragoman.errors import UserError
 from dragoman.preparation.stage import Stage, key_of
-from dragoman.rundir import read_json, sha256_of, write_json
+from dragoman.rundir import read_json, write_json
 from dragoman.shards.passport import PASSPORT_NAME, InputFile
 
 INPUTS_NAME = "inputs.json"
+BLOCK_BYTES = 1 << 20
 HELD_OUT: tuple[Split, ...] = ("validation", "test")
 
 
@@ -89,7 +93,27 @@ def make_plan(config: Config) -> Plan:
             f"{folder}: holds files that are not prepared data, and nothing was touched; "
             "set data.prepared to another folder"
         )
-    return Plan(config, _input_files(config))
+    plan = Plan(config, _input_files(config))
+    _verify_hashes(plan)
+    return plan
+
+
+def _verify_hashes(plan: Plan) -> None:
+    """Refuse a file that is not the one whose hash the recipe gives."""
+    hashes = {file.path: file.sha256 for file in plan.inputs}
+    data = plan.config.data
+    for split in SPLITS:
+        for number, source in enumerate(sources_of(data, split)):
+            if not isinstance(source, TextSource):
+                continue
+            # Not strict: the recipe may give no hashes at all.
+            for path, expected in zip(files_of(source, data), source.sha256, strict=False):
+                found = hashes[str(path)]
+                if found != expected:
+                    raise UserError(
+                        f"{path}: its sha256 is {found} and data.{split}.{number}.sha256 says "
+                        f"{expected}; bring the right file or correct the recipe"
+                    )
 
 
 def _input_files(config: Config) -> list[InputFile]:
@@ -115,14 +139,14 @@ def _inputs(config: Config) -> list[Path]:
 
 def _input_file(path: Path, before: InputFile | None) -> InputFile:
     try:
-        stat = path.stat()
-        if before and (before.bytes, before.modified_ns) == (stat.st_size, stat.st_mtime_ns):
+        status = regular_file_status(path)
+        if before and (before.bytes, before.modified_ns) == (status.st_size, status.st_mtime_ns):
             return before
         return InputFile(
             path=str(path),
-            bytes=stat.st_size,
-            modified_ns=stat.st_mtime_ns,
-            sha256=sha256_of(path),
+            bytes=status.st_size,
+            modified_ns=status.st_mtime_ns,
+            sha256=_hash(path, status.st_size),
         )
     except FileNotFoundError:
         if before:
@@ -130,3 +154,17 @@ def _input_file(path: Path, before: InputFile | None) -> InputFile:
         raise UserError(f"{path}: no such file; bring it there or set data.folder") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); bring it again") from error
+
+
+def _hash(path: Path, size: int) -> str:
+    """Of the first `size` bytes, so that a file that others write to cannot keep us for ever."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file, Progress(f"hashing {path.name}", "bytes", size) as progress:
+        left = size
+        while left and (block := file.read(min(left, BLOCK_BYTES))):
+            digest.update(block)
+            left -= len(block)
+            progress.advance(len(block))
+        if left or file.read(1):
+            raise UserError(f"{path}: changes while it is read; run again once it is complete")
+    return digest.hexdigest()

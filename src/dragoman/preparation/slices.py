@@ -1,7 +1,6 @@
 """The training corpus as slices of a fixed size, numbered alike by whoever counts them."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import NamedTuple
 
 from dragoman.config import DataSettings
@@ -10,6 +9,8 @@ from dragoman.corpus.pair import Pair
 from dragoman.corpus.sources import languages_of, read_source
 
 PAIRS_PER_SLICE = 100_000
+CHARACTERS_PER_SLICE = 200_000_000
+"""Bounds the memory that a slice of very long lines takes; sentences never come near it."""
 
 
 class Share(NamedTuple):
@@ -37,10 +38,21 @@ def slices(
     number = 0
     for source_number, source in enumerate(data.train):
         pairs = read_source(source, data, "train")
-        while content := list(islice(pairs, pairs_per_slice)):
+        while content := _take(pairs, pairs_per_slice):
             if is_wanted(number):
                 yield Slice(number, source_number, languages_of(source, data), content)
             number += 1
+
+
+def _take(pairs: Iterator[Pair], most: int) -> list[Pair]:
+    taken: list[Pair] = []
+    characters = 0
+    for pair in pairs:
+        taken.append(pair)
+        characters += len(pair.source) + len(pair.target)
+        if len(taken) == most or characters > CHARACTERS_PER_SLICE:
+            break
+    return taken
 
 
 def count_slices(data: DataSettings, pairs_per_slice: int = PAIRS_PER_SLICE) -> int:

@@ -32,6 +32,7 @@ def evaluate(training: Training, state: RunState) -> RunState:
                 sources[group.rank :: group.ranks],
                 config.decoding.model_copy(update={"beam": config.evaluation.beam}),
                 group.device,
+                longest=config.data.max_length,
             )
         )
     translations = [shares[n % group.ranks][n // group.ranks] for n in range(len(sources))]

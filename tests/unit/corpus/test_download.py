@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import io
 import json
@@ -16,7 +17,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from dragoman.corpus import download
-from dragoman.corpus.download import PAUSES_S, cached_path, extract_member, extract_members, fetch
+from dragoman.corpus.download import (
+    PAUSES_S,
+    cached_path,
+    extract_all,
+    extract_member,
+    extract_members,
+    fetch,
+)
 from dragoman.errors import StorageError, UserError
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB: more than a socket takes at once
@@ -76,10 +84,12 @@ def server(monkeypatch):
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.content, server.etag = CONTENT, '"one"'
         server.requests, server.answers = [], []
+        server.over, server.given_up = threading.Event(), threading.Event()
         server.url = f"http://127.0.0.1:{server.server_port}/data/corpus.bin"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
+        server.over.set()
         server.shutdown()
         thread.join()
 
@@ -411,6 +421,131 @@ def test_addresses_that_differ_have_different_places(tmp_path):
     assert all(place.is_relative_to(tmp_path) for place in places)
 
 
+def endless(handler, chunk=b"x" * 50_000, pause_s=0.0, **headers):
+    """Sends until the other side has had enough."""
+    handler.send(200, b"", Content_Length=None, **headers)
+    try:
+        while not handler.server.over.wait(pause_s):
+            handler.wfile.write(chunk)
+    except OSError:
+        pass
+    handler.server.given_up.set()
+
+
+def test_a_server_that_never_stops_sending_is_given_up_and_nothing_is_kept(
+    server, get, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(download, "LARGEST_UNANNOUNCED_BYTES", 3_000_000)
+    server.answers = [endless]
+    with pytest.raises(UserError, match=r"announces no length and has sent more than 0\.003 GB"):
+        get()
+    assert server.given_up.wait(30)
+    path = cached_path(server.url, tmp_path / "cache")
+    assert [file.name for file in path.parent.iterdir()] == ["corpus.bin.lock"]
+
+
+def test_a_server_that_sends_more_than_it_announced_is_given_up(server, get, tmp_path):
+    def chunked(handler):
+        endless(
+            handler,
+            b"C350\r\n" + b"x" * 50_000 + b"\r\n",
+            Transfer_Encoding="chunked",
+            Content_length=1_000_000,
+        )
+
+    Handler.protocol_version = "HTTP/1.1"
+    server.answers = [chunked]
+    try:
+        with pytest.raises(UserError, match="sends more than the 1,000,000 bytes it announced"):
+            get()
+    finally:
+        del Handler.protocol_version
+    assert not cached_path(server.url, tmp_path / "cache").exists()
+
+
+def test_a_server_that_dribbles_is_given_up_after_some_tries(server, get, pauses, monkeypatch):
+    monkeypatch.setattr(download, "PACE_WINDOW_S", 0.05)
+    monkeypatch.setattr(download, "SLOWEST_BYTES_PER_S", 100_000)
+    server.answers = [lambda handler: endless(handler, b"x", 0.001)] * (len(PAUSES_S) + 1)
+    with pytest.raises(UserError, match="sends less than 100000 bytes a second"):
+        get()
+    assert pauses == list(PAUSES_S)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"HTTP/1.1 100 -\r\n\r\n" * 1000, b"\x1b[2J" * 10_000, b"X: " + b"x" * 50_000 + b"\r\n"],
+)
+def test_an_answer_that_never_comes_to_the_file_is_given_up_in_a_short_sentence(
+    server, get, answer
+):
+    def only_headers(handler):
+        try:
+            if answer.startswith(b"X"):
+                handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            while not server.over.is_set():
+                handler.wfile.write(answer)
+        except OSError:
+            pass
+
+    server.answers = [only_headers] * (len(PAUSES_S) + 1)
+    with pytest.raises(UserError, match=r"no end before the file begins|the connection broke") as e:
+        get()
+    sentence = str(e.value)
+    assert len(sentence) < 1000
+    assert sentence.isprintable()
+
+
+def test_the_endless_page_of_a_redirection_is_not_read(server, get):
+    def redirects(handler):
+        handler.send_response(302)
+        handler.send_header("Location", "/elsewhere")
+        handler.end_headers()
+        try:
+            while not server.over.is_set():
+                handler.wfile.write(b"x" * 50_000)
+        except OSError:
+            pass
+
+    server.answers = [redirects]
+    assert get().read_bytes() == CONTENT
+
+
+def test_a_file_that_does_not_fit_on_the_disk_is_refused_before_it_is_fetched(
+    server, get, tmp_path
+):
+    server.answers = [lambda handler: handler.send(200, b"x", Content_Length=10**17)]
+    with pytest.raises(StorageError, match=r"corpus\.bin: 100,000,000,000 MB do not fit into"):
+        get()
+
+
+def test_a_download_stops_before_the_disk_is_full(server, get, monkeypatch):
+    free = iter([10_000_000, 5_000_000, 200_000])
+    monkeypatch.setattr(download, "KEEP_FREE_BYTES", 150_000)
+    monkeypatch.setattr(
+        download.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, next(free, 1000))
+    )
+    server.answers = [endless]
+    with pytest.raises(StorageError, match=r"corpus\.bin: .* do not fit into"):
+        get()
+
+
+@pytest.mark.parametrize("length", ["²", "-1", "9" * 5000, "many"])
+def test_a_length_that_is_no_number_is_no_length(server, get, length):
+    server.answers = [lambda handler: handler.send(200, CONTENT, Content_Length=length)]
+    assert get().read_bytes() == CONTENT
+
+
+def test_a_pipe_in_a_mirror_or_in_the_cache_is_not_waited_for(get, tmp_path):
+    url = "https://corpus.invalid/a/b.tgz"
+    for folder in (tmp_path / "mirror", tmp_path / "cache"):
+        path = cached_path(url, folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(path)
+        with pytest.raises(UserError, match=r"b\.tgz: is a named pipe"):
+            get(url, mirror=(tmp_path / "mirror").as_uri())
+
+
 # Archives
 
 FILES = {"training/corpus.de-en.de": b"eins\nzwei\n", "training/corpus.de-en.en": b"one\ntwo\n"}
@@ -418,7 +553,7 @@ FILES = {"training/corpus.de-en.de": b"eins\nzwei\n", "training/corpus.de-en.en"
 
 def write_archive(path, files=FILES):
     if path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w") as archive:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in files.items():
                 archive.writestr(name, content)
     else:
@@ -510,3 +645,57 @@ def test_a_plain_file_is_its_own_member(tmp_path):
     assert extract_member(plain, "corpus.de.xz", tmp_path / "out") == plain
     with pytest.raises(UserError, match="not an archive"):
         extract_member(plain, "corpus.en", tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.tar.xz", "a.zip"])
+def test_an_archive_that_expands_as_no_text_does_is_not_unpacked(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(download, "FREELY_EXPANDED_BYTES", 100_000)
+    archive = write_archive(tmp_path / name, {"corpus.de": b"a" * 10_000_000})
+    with pytest.raises(
+        UserError, match=rf"{name}: .* expand to 10,000,000 or more with corpus\.de"
+    ):
+        extract_member(archive, "corpus.de", tmp_path / "out")
+    assert not (tmp_path / "out" / "corpus.de").exists()
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
+def test_a_member_that_does_not_fit_on_the_disk_is_not_unpacked(tmp_path, name, monkeypatch):
+    archive = write_archive(tmp_path / name)
+    monkeypatch.setattr(download, "KEEP_FREE_BYTES", shutil.disk_usage(tmp_path).total)
+    with pytest.raises(StorageError, match=r"corpus\.de-en\.de: .* do not fit into"):
+        extract_member(archive, "*.de", tmp_path / "out")
+
+
+def test_an_encrypted_archive_is_named(tmp_path):
+    archive = write_archive(tmp_path / "a.zip", {"corpus.de": b"eins"})
+    content = bytearray(archive.read_bytes())
+    for header, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        content[content.index(header) + flags] |= 1
+    archive.write_bytes(content)
+    with pytest.raises(UserError, match=r"a\.zip: corpus\.de is encrypted; unpack it by hand"):
+        extract_member(archive, "corpus.de", tmp_path / "out")
+
+
+def test_an_archive_with_too_many_members_is_not_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "MOST_MEMBERS", 10)
+    archive = write_archive(tmp_path / "a.tgz", {f"{n}/corpus.de": b"" for n in range(11)})
+    with pytest.raises(UserError, match=r"a\.tgz: has more than 10 members"):
+        extract_member(archive, "corpus.de", tmp_path / "out")
+
+
+def test_a_tar_header_made_to_fill_memory_is_not_read(tmp_path):
+    header = tarfile.TarInfo("name")
+    header.type, header.size = tarfile.XHDTYPE, 1 << 32
+    archive = tmp_path / "a.tgz"
+    archive.write_bytes(gzip.compress(header.tobuf() + b"x" * 100_000))
+    with pytest.raises(UserError, match=r"a\.tgz: cannot be unpacked \(a header of 4,294,967,296"):
+        extract_member(archive, "corpus.de", tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
+def test_a_whole_archive_is_unpacked_below_its_folder(tmp_path, name):
+    extract_all(write_archive(tmp_path / name), tmp_path / "out")
+    found = {file: (tmp_path / "out" / file).read_bytes() for file in FILES}
+    assert found == FILES
+    with pytest.raises(UserError, match=rf"{name}: \.\./out\.txt leads out"):
+        extract_all(write_archive(tmp_path / name, {"../out.txt": b""}), tmp_path / "out")

@@ -2,7 +2,10 @@ import bz2
 import gzip
 import io
 import lzma
+import os
+import socket
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -97,6 +100,33 @@ def test_an_archive_that_unpacks_to_one_endless_line_is_not_unpacked(tmp_path, m
     assert sum(map(len, read)) <= LONGEST_LINE_BYTES + BLOCK_BYTES
 
 
+def test_an_archive_that_expands_as_no_text_does_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "FREELY_EXPANDED_BYTES", 100_000)
+    for suffix, compress in COMPRESS.items():
+        path = write(tmp_path, compress(b"line\n" * 400_000), f"bomb.{suffix}")
+        with pytest.raises(UserError, match=rf"bomb\.{suffix}: .* more than 200 times as many"):
+            list(read_lines(path))
+    small = write(tmp_path, gzip.compress(b"line\n" * 20_000), "small.gz")
+    assert len(list(read_lines(small))) == 20_000
+
+
+@pytest.mark.parametrize("name", ["pipe", "socket", "folder", "/dev/zero"])
+def test_what_is_not_a_regular_file_is_named_and_not_waited_for(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a socket's name must be short
+    path = tmp_path / name
+    with socket.socket(socket.AF_UNIX) as listening:
+        if name == "pipe":
+            os.mkfifo(path)
+        elif name == "socket":
+            listening.bind(name)
+        elif name == "folder":
+            path.mkdir()
+        kind = {"pipe": "a named pipe", "socket": "a socket", "folder": "a folder"}
+        with pytest.raises(UserError) as caught:
+            list(read_lines(path))
+    assert str(caught.value).startswith(f"{path}: is {kind.get(name, 'a device')}, not a regular")
+
+
 def test_lines_come_before_the_file_is_read_to_its_end(tmp_path):
     path = write(tmp_path, b"one\n" * BLOCK_BYTES + b"\xff")
     assert next(iter(read_lines(path))) == "one"
@@ -132,10 +162,22 @@ def test_without_the_package_for_zstandard_one_sentence_says_how_to_get_it(tmp_p
 
 
 def test_open_files_give_lines_as_they_arrive():
-    lines = decode_lines(io.BytesIO(b" one\ntwo\xff\n"), "standard input")
-    assert next(lines) == "one"
-    with pytest.raises(UserError, match="standard input, line 2: not UTF-8"):
-        next(lines)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as file, os.fdopen(writing, "wb", buffering=0) as pipe:
+        lines = decode_lines(file, "standard input")
+        pipe.write(b" one\ntw")
+        assert next(lines) == "one"
+        pipe.write(b"o\xff\n")
+        with pytest.raises(UserError, match="standard input, line 2: not UTF-8"):
+            next(lines)
+
+
+def test_an_open_file_without_a_line_end_is_not_read_for_ever():
+    with (
+        Path("/dev/zero").open("rb") as file,
+        pytest.raises(UserError, match="line 1: longer than 10 MB"),
+    ):
+        next(decode_lines(file, "standard input"))
 
 
 def test_a_text_on_several_lines_becomes_one_line_and_keeps_its_no_break_spaces():

@@ -1,3 +1,4 @@
+import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -5,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.config import parse_config
-from dragoman.errors import CorruptFileError, UserError
-from dragoman.preparation import dropped_examples, prepare
+from dragoman.corpus.cleaning import EXAMPLE_CHARACTERS
+from dragoman.errors import ConfigError, CorruptFileError, UserError
+from dragoman.preparation import dropped_examples, plan, prepare
 from dragoman.shards.passport import PreparedData
 
 
@@ -161,3 +163,75 @@ def test_another_test_set_does_not_make_it_other_data_for_training(digits_config
     assert after.splits["test"].pairs_in == 41
     assert after.key != before.key
     assert after.content_hash == before.content_hash
+
+
+def hashes_of(digits, split):
+    return [
+        hashlib.sha256((digits.parent / f"{split}.{side}").read_bytes()).hexdigest()
+        for side in ("en", "de")
+    ]
+
+
+def with_hashes(digits, split, hashes):
+    """The recipe with these hashes beside the files of a split."""
+    files = f'source = "{split}.en", target = "{split}.de"'
+    text = digits.read_text(encoding="utf-8")
+    assert files in text
+    return parse_config(text.replace(files, f"{files}, sha256 = {hashes}"), "recipe.toml")
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_a_local_file_with_another_hash_than_the_recipe_gives_is_refused_with_both(digits, split):
+    right = hashes_of(digits, split)
+    assert prepare(with_hashes(digits, split, right)).passport
+    wrong = [right[0], "0" * 64]
+    key = {"valid": "validation"}.get(split, split)
+    with pytest.raises(UserError) as caught:
+        prepare(with_hashes(digits, split, wrong))
+    both = f"its sha256 is {right[1]} and data.{key}.0.sha256 says {wrong[1]}"
+    assert str(caught.value).startswith(f"{digits.parent}/{split}.de: {both}")
+
+
+def test_a_file_that_changed_since_it_was_hashed_is_hashed_again(digits):
+    config = with_hashes(digits, "test", hashes_of(digits, "test"))
+    prepare(config)
+    append(digits.parent / "test.en", "one\n")
+    append(digits.parent / "test.de", "eins\n")
+    with pytest.raises(UserError, match=r"test\.en: its sha256 is"):
+        prepare(config)
+
+
+@pytest.mark.parametrize(("count", "given"), [(1, "1 hash"), (3, "3 hashes")])
+def test_one_or_three_hashes_for_two_files_are_refused_with_both_counts(digits, count, given):
+    with pytest.raises(ConfigError, match=rf"data\.train\.0\..*sha256.*{given} for 2 files"):
+        with_hashes(digits, "train", ["0" * 64] * count)
+
+
+def test_a_pipe_or_a_device_in_place_of_a_corpus_is_refused(digits):
+    config = parse_config(digits.read_text(encoding="utf-8"), "x")
+    path = digits.parent / "train.en"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match=r"train\.en: is a named pipe, not a regular file"):
+        prepare(config)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(UserError, match=r"train\.en: is a device, not a regular file"):
+        prepare(config)
+
+
+def test_a_file_that_grows_while_it_is_hashed_is_refused(digits):
+    path = digits.parent / "train.en"
+    size = path.stat().st_size
+    for other in (size - 1, size + 1):
+        with pytest.raises(UserError, match=r"train\.en: changes while it is read"):
+            plan._hash(path, other)
+
+
+def test_the_example_of_a_monstrous_line_is_cut(digits_config, digits):
+    append(digits.parent / "train.en", "nine " * 400_000 + "\n")
+    append(digits.parent / "train.de", "neun\n")
+    prepare(digits_config)
+    ((source, target),) = dropped_examples(digits_config)["longer than cleaning.max_characters"]
+    assert len(source) == EXAMPLE_CHARACTERS
+    assert target == "neun"
