@@ -310,9 +310,10 @@ class ModelSettings(Section):
     @model_validator(mode="before")
     @classmethod
     def fill_from_preset(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or given.get("preset") not in PRESETS:
+        preset = given.get("preset") if isinstance(given, dict) else None
+        if not isinstance(preset, str) or preset not in PRESETS:
             return given
-        shape = dict(PRESETS[given["preset"]])
+        shape = dict(PRESETS[preset])
         layers = shape.pop("layers")
         return {"encoder_layers": layers, "decoder_layers": layers} | shape | given
 

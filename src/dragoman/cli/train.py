@@ -67,8 +67,7 @@ def _start(config: "Config", run: "RunDir", workers: int | None, hosts: str | No
     from dragoman.cluster.launch import launch_local
     from dragoman.cluster.remote_run import train_on_hosts
     from dragoman.preparation import prepare
-    from dragoman.rundir import read_json
-    from dragoman.telemetry.status import mark_preparing
+    from dragoman.telemetry.status import mark_preparing, read_status
     from dragoman.training.claim import claim_run
 
     cluster = load_cluster(hosts) if hosts else None
@@ -88,5 +87,5 @@ def _start(config: "Config", run: "RunDir", workers: int | None, hosts: str | No
 
             train_run(config, run, watch)
     # Whoever was asked to stop before the first step has left the run in preparation.
-    is_finished = read_json(run.status).get("state") == "finished"
+    is_finished = read_status(run).state == "finished"
     return code if code or is_finished else PREEMPTED
