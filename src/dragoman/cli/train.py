@@ -66,11 +66,17 @@ def _start(config: "Config", run: "RunDir", workers: int | None, hosts: str | No
     from dragoman.cluster.hosts import load_cluster
     from dragoman.cluster.launch import launch_local
     from dragoman.cluster.remote_run import train_on_hosts
+    from dragoman.model.memory import check_memory
+    from dragoman.model.size import size_of
     from dragoman.preparation import prepare
     from dragoman.telemetry.status import mark_preparing, read_status
     from dragoman.training.claim import claim_run
 
     cluster = load_cluster(hosts) if hosts else None
+    if not cluster:  # before anything is written; training looks again, with the true vocabulary
+        vocabulary = 1 if config.tokenizer.model else config.tokenizer.vocabulary
+        weight_bytes = size_of(config.model, vocabulary).weight_bytes
+        check_memory(config.model, vocabulary, (workers or 1) * weight_bytes)
     claim_run(run, config)
     mark_preparing(run)
     code = 0

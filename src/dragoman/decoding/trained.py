@@ -27,6 +27,13 @@ def load_trained(run: RunDir, which: str, averaged: int, device: torch.device) -
     """`which` checkpoint (best, latest or a step), or the mean of the newest `averaged`."""
     if not run.root.is_dir():
         raise UserError(f"{run.root}: no such run; the folder runs holds what was trained here")
+    try:
+        return _loaded(run, which, averaged, device)
+    except CorruptFileError as error:
+        raise CorruptFileError(f"{error}; name another checkpoint with --checkpoint") from error
+
+
+def _loaded(run: RunDir, which: str, averaged: int, device: torch.device) -> Trained:
     if averaged > 1:
         chosen = all_checkpoints(run.checkpoints)[-averaged:]
         if len(chosen) < averaged:
@@ -60,7 +67,6 @@ def _tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
     vocabulary = read_state(checkpoint.folder).vocabulary
     if tokenizer.size != vocabulary:
         raise CorruptFileError(
-            f"{path}: has {tokenizer.size:,} pieces, and the model {vocabulary:,}; it is another "
-            "run's tokenizer, so name another --checkpoint"
+            f"{path}: has {tokenizer.size:,} pieces, and the model {vocabulary:,}"
         )
     return tokenizer
