@@ -39,7 +39,11 @@ from dragoman.training.claim import check_data
 from dragoman.training.restoration import check_for
 from dragoman.training.tensors import shapes_of
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [
+    pytest.mark.timeout(300),
+    # Some damaged files are large, and it warns of printing them.
+    pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning"),
+]
 
 HOSTS = """
 min_hosts = 1
