@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import io
 import json
+import math
 import shutil
 import sys
 import tomllib
@@ -187,6 +188,30 @@ def test_data_passports(made):
 
     check()
     assert sum(refused) > 50
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda data: data.update(vocabulary=0), "vocabulary = 0 should be from 1 to"),
+        (lambda data: data["splits"].pop("train"), "splits.train is missing"),
+        (lambda data: data.update(tokenizer_file="../up"), "tokenizer_file = '../up' should"),
+        (lambda data: data["splits"]["train"]["source"].update(lengths=[-1]), "lengths.0 = -1"),
+        (
+            lambda data: data["splits"]["train"]["sources"][0].update(weight=math.nan),
+            "weight = nan",
+        ),
+    ],
+    ids=["no vocabulary", "no split", "out of the folder", "negative", "NaN"],
+)
+def test_a_passport_with_one_impossible_value(made, change, sentence):
+    path = made.prepared / "data.json"
+    content = read_json(path)
+    change(content)
+    with replaced(path, json.dumps(content).encode()):
+        code, errors = called("inspect", made.prepared)
+    assert code == 1
+    assert sentence in errors
 
 
 def test_checkpoint_manifests(made):
