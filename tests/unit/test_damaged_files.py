@@ -353,7 +353,8 @@ def test_recipes(made):
 
 def test_training_on_damaged_files_is_refused_before_it_changes_anything(made):
     """The files of a finished run, one at a time; what says how far it is may be written again."""
-    paths = [made.prepared / "data.json", made.run.manifest, made.run.config]
+    prepared = [made.prepared / "data.json", made.prepared / "inputs.json"]
+    paths = [*prepared, made.run.manifest, made.run.config]
     again = {made.run.status, made.run.root / ".lock"}
     refused = []
 
