@@ -8,6 +8,8 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -17,20 +19,79 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
     Strict,
     ValidationError,
     field_validator,
     model_validator,
 )
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 from dragoman.errors import ConfigError
+from dragoman.rundir import read_bounded
 
+MOST_BYTES = 1_000_000
+"""Of a recipe or a host list."""
+LONGEST_SHOWN = 100
+"""Characters of a wrong value that an error message repeats."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The bounds of a number; called by pydantic with each value that is to be checked."""
+
+    low: float
+    high: float
+    without_low: bool = False
+
+    def __call__(self, value: float) -> float:
+        # NaN is inside of nothing, because every comparison with it is false.
+        if self.low <= value <= self.high and not (self.without_low and value == self.low):
+            return value
+        raise PydanticCustomError("range", "{bounds}", {"bounds": str(self)})
+
+    def __str__(self) -> str:
+        if self.without_low:
+            return f"above {self.low:,} and at most {self.high:,}"
+        return f"from {self.low:,} to {self.high:,}"
+
+
+def between(low: float, high: float) -> AfterValidator:
+    return AfterValidator(Range(low, high))
+
+
+def above(low: float, high: float) -> AfterValidator:
+    """`low` itself is excluded."""
+    return AfterValidator(Range(low, high, without_low=True))
+
+
+def _printable(value: str) -> str:
+    if value.isprintable():
+        return value
+    raise PydanticCustomError("text", "text without control characters")
+
+
+# Every number has an upper bound: one that is far above all that makes sense is a slip of the pen,
+# and would otherwise end as an overflow, or a loop without end, hours later.
+MOST_STEPS = 10**12
+MOST_BEAM = 100
+LARGEST_INTEGER = 2**63 - 1  # of TOML and of random number generators
+
+Steps = Annotated[int, between(1, MOST_STEPS)]
+StepsOrZero = Annotated[int, between(0, MOST_STEPS)]
+Amount = Annotated[int, between(1, 10**9)]
+AmountOrZero = Annotated[int, between(0, 10**9)]
+Seed = Annotated[int, between(0, LARGEST_INTEGER)]
+Beam = Annotated[int, between(1, MOST_BEAM)]
+Layers = Annotated[int, between(1, 1000)]
+LearningRate = Annotated[float, above(0, 100)]
+Seconds = Annotated[float, above(0, 86_400)]
+Hours = Annotated[float, above(0, 1_000_000)]
+Price = Annotated[float, between(0, 1_000_000)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+# As long as a path may be. What is a path or an address cannot hold a line feed or a NUL.
+Text = Annotated[str, Field(max_length=4096), AfterValidator(_printable)]
 
 _LOGIN = re.compile(r"://[^/?#\s]*@")
 
@@ -50,10 +111,11 @@ def _without_password(advice: str) -> AfterValidator:
 
 
 _MLFLOW_LOGIN = "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead"
-Address = Annotated[str, _without_password("fetch the file yourself and name it by its path")]
+Address = Annotated[Text, _without_password("fetch the file yourself and name it by its path")]
 
 # More than these are not a sentence any more.
 MANY_KEYS = 12
+MOST_PROBLEMS = 5
 
 # Shapes only: what regularizes a model depends on the data, so dropout is a key of its own.
 PRESETS: Mapping[str, Mapping[str, Any]] = {
@@ -77,7 +139,7 @@ class Section(BaseModel):
 class SourceSettings(Section):
     """What all kinds of sources have."""
 
-    weight: PositiveFloat = 1.0
+    weight: Annotated[float, above(0, 1000)] = 1.0
     """Training sees its pairs this many times an epoch; below 1, a share of them."""
     languages: Annotated[str, Field(pattern=r"^([A-Za-z_]+-[A-Za-z_]+)?$")] = ""
     """Its own language pair, as en-de; empty: the data's. The data's pair reversed swaps sides."""
@@ -113,9 +175,9 @@ class TsvSource(SourceSettings):
     kind: Literal["tsv"]
     file: Address
     """The table."""
-    source_column: PositiveInt = 1
+    source_column: Annotated[int, between(1, 10_000)] = 1
     """Counts from 1."""
-    target_column: PositiveInt = 2
+    target_column: Annotated[int, between(1, 10_000)] = 2
     """Counts from 1."""
 
 
@@ -125,9 +187,9 @@ class JsonlSource(SourceSettings):
     kind: Literal["jsonl"]
     file: Address
     """The objects."""
-    source_key: str
+    source_key: Text
     """Key of the source sentence; dots lead into nested objects: translation.en."""
-    target_key: str
+    target_key: Text
     """Key of the target sentence."""
 
 
@@ -146,7 +208,7 @@ class GettextSource(SourceSettings):
     """
 
     kind: Literal["gettext"]
-    folder: str
+    folder: Text
     """Where to look for catalogs of the target language."""
 
 
@@ -154,7 +216,7 @@ class MtdataSource(SourceSettings):
     """A public corpus by its name in mtdata, as Statmt-europarl-7-deu-eng."""
 
     kind: Literal["mtdata"]
-    name: str
+    name: Text
     """Fetched into data.cache; all but the corpora of WMT16 need dragoman[mtdata]."""
 
 
@@ -162,7 +224,7 @@ class SacrebleuSource(SourceSettings):
     """A test set by its name in sacreBLEU, as wmt14/full."""
 
     kind: Literal["sacrebleu"]
-    name: str
+    name: Text
     """Fetched into data.cache."""
 
 
@@ -170,9 +232,9 @@ class PhrasebookSource(SourceSettings):
     """English-German sentences made by the built-in grammar."""
 
     kind: Literal["phrasebook"]
-    pairs: PositiveInt
+    pairs: Amount
     """How many distinct sentence pairs."""
-    seed: NonNegativeInt = 1
+    seed: Seed = 1
     """Another seed gives other sentences of the same language."""
 
 
@@ -191,17 +253,17 @@ CorpusSources = Annotated[tuple[CorpusSource, ...], Strict(False)]
 
 
 class DataSettings(Section):
-    source_language: str
+    source_language: Text
     """Language code of the source side, as in ISO 639: en."""
-    target_language: str
+    target_language: Text
     """Language code of the target side: de."""
-    folder: str = "."
+    folder: Text = "."
     """Relative file names of the sources are looked up here."""
-    cache: str = ""
+    cache: Text = ""
     """Folder for what is fetched; empty: dragoman in the user's cache folder."""
     mirror: Address = ""
     """Fetch from here instead: an address under which <host>/<path> of each file is found."""
-    prepared: str = ""
+    prepared: Text = ""
     """Folder for tokenizer and shards; empty: prepared/<name of the recipe>."""
     train: Annotated[CorpusSources, Field(min_length=1)]
     """What to learn from: one table a source."""
@@ -209,7 +271,7 @@ class DataSettings(Section):
     """What to measure on during training."""
     test: CorpusSources = ()
     """What `dragoman evaluate` measures on."""
-    max_length: PositiveInt = 256
+    max_length: Annotated[int, between(1, 100_000)] = 256
     """Training pairs with more pieces than this on either side are dropped, and counted."""
 
     @property
@@ -224,9 +286,9 @@ class CleaningSettings(Section):
 
     unicode_form: Literal["NFC", "NFKC", "none"] = "NFC"
     """Unicode normal form of both sides; NFKC also makes one of full-width and other variants."""
-    max_characters: PositiveInt = 2000
+    max_characters: Annotated[int, between(1, 10_000_000)] = 2000
     """Pairs with a longer side are dropped."""
-    max_ratio: Annotated[float, Field(gt=1.0)] = 4.0
+    max_ratio: Annotated[float, above(1, 1_000_000)] = 4.0
     """Pairs whose longer side has more than this many times the characters are dropped."""
     drop_copies: bool = True
     """Drop pairs whose two sides are the same."""
@@ -244,28 +306,28 @@ class CleaningSettings(Section):
 class TokenizerSettings(Section):
     kind: Literal["bpe", "unigram"] = "bpe"
     """How SentencePiece learns its pieces, from both sides together."""
-    vocabulary: PositiveInt = 32768
+    vocabulary: Annotated[int, between(1, 1_000_000)] = 32768
     """Number of pieces, the four special ones included."""
-    sample_lines: PositiveInt = 2_000_000
+    sample_lines: Amount = 2_000_000
     """Learn from at most this many lines, spread evenly over the training text."""
     character_coverage: Annotated[float, Field(gt=0.9, le=1.0)] = 1.0
     """Share of the characters that get a piece; the rest is unknown."""
-    model: str = ""
+    model: Text = ""
     """An existing SentencePiece .model file to use instead of learning one."""
 
 
 class ModelSettings(Section):
     preset: Literal["transformer-tiny", "transformer-small", "transformer-base", "transformer-big"]
     """Gives layers, width, heads and filter; each can be set on its own beside it."""
-    encoder_layers: PositiveInt
+    encoder_layers: Layers
     """Layers that read the source."""
-    decoder_layers: PositiveInt
+    decoder_layers: Layers
     """Layers that write the target."""
-    width: Annotated[PositiveInt, Field(multiple_of=2)]
+    width: Annotated[int, Field(multiple_of=2), between(2, 65_536)]
     """Size of the vector that stands for one token."""
-    heads: PositiveInt
+    heads: Annotated[int, between(1, 1024)]
     """Attention heads; divides width."""
-    filter: PositiveInt
+    filter: Annotated[int, between(1, 1_048_576)]
     """Inner size of the feed-forward part."""
     dropout: Share = 0.1
     """On embeddings and on what each part of a layer adds."""
@@ -277,9 +339,10 @@ class ModelSettings(Section):
     @model_validator(mode="before")
     @classmethod
     def fill_from_preset(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or given.get("preset") not in PRESETS:
+        preset = given.get("preset") if isinstance(given, dict) else None
+        if not isinstance(preset, str) or preset not in PRESETS:
             return given
-        shape = dict(PRESETS[given["preset"]])
+        shape = dict(PRESETS[preset])
         layers = shape.pop("layers")
         return {"encoder_layers": layers, "decoder_layers": layers} | shape | given
 
@@ -293,14 +356,14 @@ class ModelSettings(Section):
 class ScheduleSettings(Section):
     kind: Literal["noam", "inverse-square-root", "cosine", "linear", "constant"] = "noam"
     """Shape of the learning rate over the steps, after a linear warm-up."""
-    scale: PositiveFloat = 2.0
+    scale: Annotated[float, above(0, 1000)] = 2.0
     """Noam only, a factor and not a rate.
     Rate = scale / sqrt(width) x min(1 / sqrt(step), step / warmup_steps^1.5)."""
-    peak: PositiveFloat = 1e-3
+    peak: LearningRate = 1e-3
     """All but Noam: the rate at the end of the warm-up."""
-    warmup_steps: NonNegativeInt = 8000
+    warmup_steps: StepsOrZero = 8000
     """Steps during which the rate rises in a straight line."""
-    final: NonNegativeFloat = 0.0
+    final: Annotated[float, between(0, 100)] = 0.0
     """Cosine and linear: the rate at the last step."""
 
 
@@ -309,28 +372,28 @@ class OptimizerSettings(Section):
     """Adam: memory of the gradient's mean."""
     beta2: Share = 0.997
     """Adam: memory of the gradient's square."""
-    epsilon: PositiveFloat = 1e-9
+    epsilon: Annotated[float, above(0, 1)] = 1e-9
     """Adam: keeps the division finite."""
-    weight_decay: NonNegativeFloat = 0.0
+    weight_decay: Annotated[float, between(0, 100)] = 0.0
     """Decoupled (AdamW), on matrices only, not on biases and norms."""
-    clip_norm: NonNegativeFloat = 0.0
+    clip_norm: Annotated[float, between(0, 1_000_000)] = 0.0
     """Gradients longer than this are shortened to it; 0: never."""
 
 
 class TrainingSettings(Section):
-    seed: NonNegativeInt = 1
+    seed: Seed = 1
     """Initial weights, order of the data and dropout follow from it."""
-    tokens_per_update: PositiveInt = 25_000
+    tokens_per_update: Amount = 25_000
     """Target tokens in an average update, over all workers together, whatever their number."""
-    micro_batch_tokens: PositiveInt = 4096
+    micro_batch_tokens: Amount = 4096
     """Memory's bound: padded tokens of one forward and backward on one worker, on either side."""
-    steps: PositiveInt | None = None
+    steps: Steps | None = None
     """Stop after this many updates."""
-    epochs: PositiveInt | None = None
+    epochs: Annotated[int, between(1, 1_000_000)] | None = None
     """Stop after this many times through the training data."""
-    hours: PositiveFloat | None = None
+    hours: Hours | None = None
     """Stop after this much wall time, all attempts together."""
-    patience: PositiveInt | None = None
+    patience: Amount | None = None
     """Stop after this many evaluations in a row without a new best."""
     label_smoothing: Share = 0.1
     """Share of the probability that is spread over all pieces."""
@@ -341,13 +404,13 @@ class TrainingSettings(Section):
     sharding: Literal["none", "full"] = "none"
     """full: each worker holds a part of weights, gradients and optimizer, for models that outgrow
     one device; costs more communication, and a worker that runs out of memory ends the attempt."""
-    compare_every_steps: NonNegativeInt = 500
+    compare_every_steps: StepsOrZero = 500
     """Workers compare their weights after every so many updates, and at the start; 0: never.
     Sharded ones have no weights in common to compare."""
-    max_skipped: NonNegativeInt = 10
+    max_skipped: AmountOrZero = 10
     """Updates in a row that may be skipped because loss or gradients are not finite; one more, or a
     loss that has exploded, and the run goes back to an earlier checkpoint with half the rate."""
-    max_rollbacks: NonNegativeInt = 3
+    max_rollbacks: Annotated[int, between(0, 100)] = 3
     """How often a run goes back like this; the next time it stops and says why."""
 
     @model_validator(mode="after")
@@ -358,64 +421,64 @@ class TrainingSettings(Section):
 
 
 class EvaluationSettings(Section):
-    every_steps: PositiveInt = 2000
+    every_steps: Steps = 2000
     """Measure loss, BLEU and chrF after every so many updates, and after the last."""
-    train_sample_pairs: NonNegativeInt = 1000
+    train_sample_pairs: AmountOrZero = 1000
     """Fixed sample of the training pairs on which the loss is measured like on validation."""
-    translate_sentences: NonNegativeInt = 0
+    translate_sentences: AmountOrZero = 0
     """Translate only the first so many validation sentences for BLEU; 0: all."""
-    samples: NonNegativeInt = 3
+    samples: Annotated[int, between(0, 1000)] = 3
     """Translations shown in the log after each evaluation."""
     best_by: Literal["loss", "bleu"] = "bleu"
     """What decides on the best checkpoint and on patience."""
-    beam: PositiveInt = 1
+    beam: Beam = 1
     """Beam during training; 1: greedy search, the fastest."""
 
 
 class DecodingSettings(Section):
-    beam: PositiveInt = 4
+    beam: Beam = 4
     """Hypotheses kept for each sentence; 1: greedy search."""
-    length_penalty: NonNegativeFloat = 0.6
+    length_penalty: Annotated[float, between(0, 10)] = 0.6
     """Scores are divided by ((5 + length) / 6) to this power; larger: longer translations."""
-    max_length_factor: PositiveFloat = 1.5
+    max_length_factor: Annotated[float, above(0, 100)] = 1.5
     """A translation has at most this many times the pieces of its source, plus ten."""
-    batch_tokens: PositiveInt = 4096
+    batch_tokens: Amount = 4096
     """Padded source tokens that are translated at once."""
 
 
 class CheckpointSettings(Section):
-    every_steps: PositiveInt | None = None
+    every_steps: Steps | None = None
     """Save after every so many updates, and after every evaluation; unset: as often as the measured
     cost of a save makes worth while, within lost_minutes."""
-    lost_minutes: PositiveFloat = 10.0
+    lost_minutes: Annotated[float, above(0, 100_000)] = 10.0
     """Without every_steps: how much work a failure may cost."""
-    hours_between_failures: PositiveFloat = 24.0
+    hours_between_failures: Hours = 24.0
     """Without every_steps: how long the machines together work on average until something fails;
     spot machines fail more often."""
-    keep_last: PositiveInt = 3
+    keep_last: Annotated[int, between(1, 1_000_000)] = 3
     """How many of the newest to keep."""
-    keep_best: NonNegativeInt = 1
+    keep_best: Annotated[int, between(0, 1_000_000)] = 1
     """How many of the best to keep beside them."""
     every_host: bool = True
     """Every host keeps its own copy, unless it shares the folder with another that does; false:
     only the first, whose loss then loses the run."""
-    memory_folder: str = ""
+    memory_folder: Text = ""
     """A folder in memory, as /dev/shm, for snapshots between those on disk: a killed process loses
     few steps; a lost machine loses what is in memory. Takes three times the state. Empty: none."""
-    memory_every_steps: PositiveInt = 50
+    memory_every_steps: Steps = 50
     """With memory_folder: save there after every so many updates."""
 
 
 class TelemetrySettings(Section):
     tensorboard: bool = True
     """Write the figures for TensorBoard too, where it is installed."""
-    log_every_s: PositiveFloat = 5.0
+    log_every_s: Seconds = 5.0
     """Seconds between two lines of progress when the output is not a terminal."""
-    sensors_every_s: NonNegativeFloat = 1.0
+    sensors_every_s: Annotated[float, between(0, 86_400)] = 1.0
     """Seconds between two readings of each host's sensors; 0: none."""
-    prometheus_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    prometheus_port: Annotated[int, between(0, 65_535)] = 0
     """Serve the newest figures to Prometheus on this port of 127.0.0.1, on each host; 0: not."""
-    mlflow: Annotated[str, _without_password(_MLFLOW_LOGIN)] = ""
+    mlflow: Annotated[Text, _without_password(_MLFLOW_LOGIN)] = ""
     """Send the figures to MLflow: address of its server, or a folder as file:mlruns; empty: not."""
     wandb: Literal["off", "offline", "online"] = "off"
     """Weights & Biases: offline writes files to the run for `wandb sync`, online sends at once."""
@@ -425,21 +488,21 @@ class PreemptionSettings(Section):
     cloud: Literal["none", "aws", "google"] = "none"
     """Whose metadata service is asked, on every host, whether the host is about to be taken away;
     if so, the run saves and stops. none: nobody is asked, and SIGTERM is the only notice."""
-    metadata_address: Annotated[str, Field(pattern=r"^(http://[^/\s]+)?$")] = ""
+    metadata_address: Annotated[Text, Field(pattern=r"^(http://[^/\s]+)?$")] = ""
     """Where that service is, as http://127.0.0.1:8080; empty: where the cloud has it."""
-    poll_every_s: PositiveFloat = 5.0
+    poll_every_s: Seconds = 5.0
     """Seconds between two questions. AWS gives two minutes' notice, Google half a minute."""
 
 
 class CostSettings(Section):
-    host_per_hour: NonNegativeFloat = 0.0
+    host_per_hour: Price = 0.0
     """What one host costs an hour; 0: not known, and no costs are told."""
-    currency: str = "USD"
+    currency: Text = "USD"
     """How amounts are written."""
 
 
 class Config(Section):
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")]
     """Names the prepared data and, unless --run says otherwise, the run: runs/<name>."""
     data: DataSettings
     cleaning: CleaningSettings = CleaningSettings()
@@ -471,28 +534,51 @@ class Config(Section):
 def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     """Read a recipe; `overrides` are the user's `section.key=value`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_toml_text(path)
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: no such recipe; the shipped ones are in the folder recipes"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read as a UTF-8 text file ({error})") from error
     return parse_config(text, origin=str(path), overrides=overrides)
 
 
-def parse_config(text: str, origin: str, overrides: Sequence[str] = ()) -> Config:
+def read_toml_text(path: Path) -> str:
+    """Of a recipe or a host list that a user names, which may be anything; FileNotFoundError is
+    left to the caller."""
     try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return read_bounded(path, MOST_BYTES).decode("utf-8")
+    except FileNotFoundError:
+        raise
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{path}: cannot be read as a UTF-8 text file ({error}); name a TOML file"
+        ) from error
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read ({error.strerror}); name a TOML file of at most 1 MB"
+        ) from error
+
+
+def parse_toml(text: str, origin: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError(
+            f"{origin}: not valid TOML: its tables or lists are nested too deeply; flatten them"
+        ) from None
+    except ValueError as error:  # TOMLDecodeError, and integers of thousands of digits
         raise ConfigError(f"{origin}: not valid TOML: {error}; mend that line") from error
+
+
+def parse_config(text: str, origin: str, overrides: Sequence[str] = ()) -> Config:
+    tree = parse_toml(text, origin)
     for override in overrides:
         _apply_override(tree, override)
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
         known = [name for name, _, _ in config_keys()]
-        raise ConfigError(f"{origin}: " + "; ".join(sentences_of(error, known))) from error
+        raise ConfigError(f"{origin}: {problems_of(error, known)}") from error
 
 
 def dump_config(config: Config) -> str:
@@ -520,12 +606,18 @@ def _keys_of(section: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, 
         else:
             default = field.get_default()
             shown = "" if field.is_required() or default is None else _toml_value(default)
-            yield f"{prefix}{name}", shown, _choices(field.annotation) + (field.description or "")
+            yield f"{prefix}{name}", shown, _allowed(field) + (field.description or "")
 
 
-def _choices(annotation: Any) -> str:
-    values = [v for v in get_args(annotation) if isinstance(v, str)]
-    return f"One of {', '.join(values)}. " if values else ""
+def _allowed(field: FieldInfo) -> str:
+    """The choices of a key, or the bounds of its number, as a sentence; empty: anything."""
+    if choices := [value for value in get_args(field.annotation) if isinstance(value, str)]:
+        return f"One of {', '.join(choices)}. "
+    optional = (getattr(part, "__metadata__", ()) for part in get_args(field.annotation))
+    for checked in (*field.metadata, *chain.from_iterable(optional)):
+        if isinstance(checked, AfterValidator) and isinstance(checked.func, Range):
+            return f"A number {checked.func}. "
+    return ""
 
 
 def _toml_value(value: object) -> str:
@@ -545,15 +637,21 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
             raise ConfigError(f"--set {override}: {section} is not a section")
     try:
         place[last] = tomllib.loads(f"x = {value}")["x"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         place[last] = value  # a bare word, as in --set schedule.kind=cosine
+
+
+def problems_of(error: ValidationError, known: Sequence[str] = ()) -> str:
+    """What is wrong with a file, as one sentence; `known` as in `sentences_of`."""
+    shown = "; ".join(islice(sentences_of(error, known), MOST_PROBLEMS))
+    more = error.error_count() - MOST_PROBLEMS
+    return f"{shown}; and {more:,} more problem(s)" if more > 0 else shown
 
 
 def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
     """One for each thing that is wrong; `known` are the dotted keys that would have been right."""
     for problem in error.errors():
-        key = ".".join(str(part) for part in problem["loc"])
-        given = problem["input"]
+        key = ".".join(_in_one_line(part) for part in problem["loc"])
         match problem["type"]:
             case "extra_forbidden":
                 yield f"unknown key {key}{_nearest(key, known)}"
@@ -567,7 +665,20 @@ def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
                 yield f"{where}{problem['ctx']['error']}"
             case _:
                 reason = problem["msg"].removeprefix("Input should be ").removeprefix("a valid ")
-                yield f"{key} = {_LOGIN.sub('://...@', repr(given))} should be {reason}"
+                yield f"{key} = {_shown(problem['input'])} should be {reason}"
+
+
+def _in_one_line(part: int | str) -> str:
+    text = str(part)
+    return text if text.isprintable() and len(text) <= LONGEST_SHOWN else _shown(part)
+
+
+def _shown(value: object) -> str:
+    try:
+        text = _LOGIN.sub("://...@", repr(value))
+    except (ValueError, RecursionError):  # an integer of thousands of digits, a deep list
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def _nearest(key: str, keys: Sequence[str]) -> str:

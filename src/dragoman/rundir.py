@@ -1,11 +1,13 @@
 """The run directory: names of its files, and writes that are whole or do not happen."""
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +15,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dragoman.errors import CorruptFileError, storage_errors
+
+MOST_JSON_BYTES = 256_000_000
+"""Of a file that is read as a whole: far more than the largest data passport."""
 
 # Beside a file that is being written whole, until it is renamed. The second kind of ending is what
 # Python's tempfile gave them before.
@@ -136,10 +141,26 @@ def read_sentences(path: Path) -> list[str] | None:
     return text.removesuffix("\n").split("\n") if text else []
 
 
+def read_bounded(path: Path, most_bytes: int) -> bytes:
+    """The content of a regular file; an OSError for a pipe or a device, which may have no end, and
+    for a file that is larger than anything that belongs there."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    with path.open("rb") as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {most_bytes:,} bytes", str(path))
+    return content
+
+
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        content = json.loads(read_bounded(path, MOST_JSON_BYTES))
+    except OSError as error:
+        raise CorruptFileError(f"{path}: cannot be read ({error.strerror})") from error
+    except RecursionError:
+        raise CorruptFileError(f"{path}: cannot be read as JSON (nested too deeply)") from None
+    except ValueError as error:
         raise CorruptFileError(f"{path}: cannot be read as JSON ({error})") from error
     if not isinstance(content, dict):
         raise CorruptFileError(f"{path}: should hold one JSON object")

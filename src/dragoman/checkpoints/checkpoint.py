@@ -24,6 +24,8 @@ from dragoman.rundir import read_json, sha256_of
 
 Owner = Mapping[str, str]
 """Whose a checkpoint is: what -> its name or hash, as settings, data. Kept in the manifest."""
+Shapes = Mapping[str, tuple[int, ...]]
+"""Name of a tensor -> its shape."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,11 @@ class Checkpoint:
         return read_json(self.folder / STATE)
 
     def tokenizer_model(self) -> bytes:
-        return (self.folder / TOKENIZER).read_bytes()
+        path = self.folder / TOKENIZER
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise CorruptFileError(f"{path}: cannot be read ({error.strerror})") from error
 
     def sizes(self) -> dict[str, int]:
         return {path.name: path.stat().st_size for path in sorted(self.folder.iterdir())}
@@ -72,6 +78,32 @@ def average(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:
         for name, tensor in weights.items():
             total[name] += tensor.double()
     return {name: (tensor / len(checkpoints)).float() for name, tensor in total.items()}
+
+
+def check_tensors(path: Path, shapes: Shapes, may_be_empty: bool = False) -> None:
+    """Raise CorruptFileError unless the file holds exactly these tensors, in fp32 and finite."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            if may_be_empty and not found:
+                return
+            if different := sorted(found.keys() ^ shapes.keys()):
+                what = "lacks" if different[0] in shapes else "holds an unknown"
+                raise CorruptFileError(f"{path}: {what} tensor {different[0]!r}")
+            for name, tensor in found.items():
+                # The shape before the values: those of a huge tensor would not fit into memory.
+                is_right = tuple(tensor.get_shape()) == shapes[name] and tensor.get_dtype() == "F32"
+                if not is_right:
+                    raise CorruptFileError(
+                        f"{path}: tensor {name!r} is {tensor.get_dtype()} {tensor.get_shape()}, "
+                        f"and should be F32 {list(shapes[name])}"
+                    )
+                if not file.get_tensor(name).isfinite().all():
+                    raise CorruptFileError(
+                        f"{path}: tensor {name!r} holds values that are not finite"
+                    )
+    except (OSError, safetensors.SafetensorError) as error:
+        raise CorruptFileError(f"{path}: cannot be read ({error})") from error
 
 
 def _load_tensors(path: Path) -> dict[str, Tensor]:

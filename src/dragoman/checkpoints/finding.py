@@ -1,8 +1,7 @@
 """Which checkpoints there are, which of them are whole, and whose they are."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from dragoman.checkpoints import names
 from dragoman.checkpoints.checkpoint import Checkpoint, Owner
@@ -17,9 +16,14 @@ from dragoman.checkpoints.names import (
     folder_of,
     step_of,
 )
+from dragoman.checkpoints.schema import check_file, read_manifest, read_state_head
 from dragoman.console import warn
 from dragoman.errors import CorruptFileError, RunError, UserError
-from dragoman.rundir import read_json, sha256_of
+
+Check = Callable[[Checkpoint], None]
+"""Raises CorruptFileError for a checkpoint whose files are whole, but of no use to the caller."""
+LONGEST_STEP = 20
+"""Digits of the number of a step."""
 
 
 def verify(checkpoint: Checkpoint, owner: Owner | None = None) -> None:
@@ -28,23 +32,24 @@ def verify(checkpoint: Checkpoint, owner: Owner | None = None) -> None:
     With an `owner`: and unless it is that one's, as far as its manifest says whose it is.
     """
     folder = checkpoint.folder
-    manifest = read_json(folder / MANIFEST)
-    if manifest.get("step", checkpoint.step) != checkpoint.step:
+    manifest = read_manifest(folder)
+    if manifest.step not in (None, checkpoint.step):
         raise CorruptFileError(f"{folder}: is called another step than its manifest says")
-    _check_owner(folder, manifest.get("owner", {}), owner or {})
-    files = manifest.get("files")
-    if not isinstance(files, dict):
-        raise CorruptFileError(f"{folder / MANIFEST}: lists no files")
-    if missing := {MODEL, OPTIMIZER, STATE, TOKENIZER} - files.keys():
-        raise CorruptFileError(f"{folder / MANIFEST}: does not list {', '.join(sorted(missing))}")
-    for name, fingerprint in files.items():
-        _check_file(folder / name, fingerprint)
-    state = checkpoint.state()
-    if state.get("step") != checkpoint.step:
-        raise CorruptFileError(f"{folder}: holds the state of another step than its name says")
-    if state.get("format", FORMAT) > FORMAT:
+    for what in _differing(manifest.owner, owner or {}):
         raise CorruptFileError(
-            f"{folder}: has format {state['format']}, and this Dragoman reads up to {FORMAT}; "
+            f"{folder}: belongs to another run: its {what} is {manifest.owner[what]!r}, "
+            f"and this run's {(owner or {})[what]!r}"
+        )
+    if missing := {MODEL, OPTIMIZER, STATE, TOKENIZER} - manifest.files.keys():
+        raise CorruptFileError(f"{folder / MANIFEST}: does not list {', '.join(sorted(missing))}")
+    for name, saved in manifest.files.items():
+        check_file(folder / name, saved)
+    state = read_state_head(folder)
+    if state.step != checkpoint.step:
+        raise CorruptFileError(f"{folder}: holds the state of another step than its name says")
+    if state.format > FORMAT:
+        raise CorruptFileError(
+            f"{folder}: has format {state.format}, and this Dragoman reads up to {FORMAT}; "
             "update it"
         )
 
@@ -52,10 +57,10 @@ def verify(checkpoint: Checkpoint, owner: Owner | None = None) -> None:
 def is_foreign(checkpoint: Checkpoint, owner: Owner) -> bool:
     """Whether its manifest says that it belongs to another run."""
     try:
-        theirs = read_json(checkpoint.folder / MANIFEST).get("owner")
+        theirs = read_manifest(checkpoint.folder).owner
     except CorruptFileError:
         return False
-    return isinstance(theirs, dict) and bool(_differing(theirs, owner))
+    return bool(_differing(theirs, owner))
 
 
 def all_checkpoints(root: Path) -> list[Checkpoint]:
@@ -64,14 +69,17 @@ def all_checkpoints(root: Path) -> list[Checkpoint]:
     return [found[step] for step in sorted(found)]
 
 
-def newest_whole(roots: Path | Sequence[Path], owner: Owner | None = None) -> Checkpoint | None:
+def newest_whole(
+    roots: Path | Sequence[Path], owner: Owner | None = None, check: Check | None = None
+) -> Checkpoint | None:
     """The newest checkpoint that verifies, in any of `roots`; None when there is none at all.
 
-    Of two that are equally new, the one in the root that is named first.
+    Of two that are equally new, the one in the root that is named first. `check` is asked of each
+    whose files are whole.
     """
     roots = [roots] if isinstance(roots, Path) else roots
     candidates, unreadable = _newest_first(roots)
-    if newest := next(_whole(candidates, owner), None):
+    if newest := next(_whole(candidates, owner, check), None):
         return newest
     where = ", ".join(str(root) for root in roots)
     if candidates:
@@ -84,10 +92,12 @@ def newest_whole(roots: Path | Sequence[Path], owner: Owner | None = None) -> Ch
     return None
 
 
-def whole_steps(roots: Sequence[Path], owner: Owner | None = None) -> list[int]:
-    """Of the checkpoints that verify, in any of `roots`, newest first."""
+def whole_steps(
+    roots: Sequence[Path], owner: Owner | None = None, check: Check | None = None
+) -> list[int]:
+    """Of the checkpoints that verify, as in `newest_whole`, newest first."""
     candidates, _ = _newest_first(roots)
-    return [checkpoint.step for checkpoint in _whole(candidates, owner)]
+    return [checkpoint.step for checkpoint in _whole(candidates, owner, check)]
 
 
 def find_equal(roots: Sequence[Path], step: int, manifest_sha256: str) -> Checkpoint | None:
@@ -110,7 +120,7 @@ def find_checkpoint(root: Path, which: str) -> Checkpoint:
             return newest
         else:
             raise UserError(f"{root}: holds no checkpoint yet; train the run first")
-    elif which.isdecimal():
+    elif which.isdecimal() and len(which) <= LONGEST_STEP:
         found = {checkpoint.step: checkpoint for checkpoint in all_checkpoints(root)}
         if int(which) not in found:
             steps = ", ".join(str(step) for step in found) or "none"
@@ -136,11 +146,15 @@ def _newest_first(roots: Sequence[Path]) -> tuple[list[Checkpoint], bool]:
     return candidates[::-1], unreadable
 
 
-def _whole(candidates: Iterable[Checkpoint], owner: Owner | None) -> Iterator[Checkpoint]:
+def _whole(
+    candidates: Iterable[Checkpoint], owner: Owner | None, check: Check | None
+) -> Iterator[Checkpoint]:
     """Those that verify; of the others, a warning names each."""
     for checkpoint in candidates:
         try:
             verify(checkpoint, owner)
+            if check:
+                check(checkpoint)
         except CorruptFileError as error:
             warn(f"{error}; checkpoint {checkpoint.folder.name} is skipped")
         else:
@@ -159,32 +173,5 @@ def _candidates(root: Path) -> list[Checkpoint]:
     return sorted(found, key=lambda c: (c.step, not c.folder.name.startswith(REPLACED)))
 
 
-def _check_owner(folder: Path, theirs: Any, ours: Owner) -> None:
-    if not isinstance(theirs, dict):
-        raise CorruptFileError(f"{folder / MANIFEST}: does not say whose it is")
-    for what in _differing(theirs, ours):
-        raise CorruptFileError(
-            f"{folder}: belongs to another run: its {what} is {theirs[what]!r}, "
-            f"and this run's {ours[what]!r}"
-        )
-
-
-def _differing(theirs: Mapping[str, Any], ours: Owner) -> list[str]:
+def _differing(theirs: Owner, ours: Owner) -> list[str]:
     return sorted(what for what in ours.keys() & theirs.keys() if theirs[what] != ours[what])
-
-
-def _check_file(path: Path, fingerprint: Any) -> None:
-    match fingerprint:
-        case {"bytes": int(size), "sha256": str(sha256)}:
-            pass
-        case _:
-            raise CorruptFileError(f"{path}: its manifest does not say what it should hold")
-    try:
-        if not path.is_file():
-            raise CorruptFileError(f"{path}: is missing")
-        if path.stat().st_size != size:
-            raise CorruptFileError(f"{path}: has {path.stat().st_size} bytes instead of {size}")
-        if sha256_of(path) != sha256:
-            raise CorruptFileError(f"{path}: its content is not what was saved")
-    except OSError as error:
-        raise CorruptFileError(f"{path}: cannot be read ({error.strerror})") from error

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 
 import typer
 
@@ -17,7 +18,7 @@ from dragoman.cli.setup import setup
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.verify_resume import verify_resume
-from dragoman.errors import DragomanError, SaidElsewhere
+from dragoman.errors import DragomanError, SaidElsewhere, UserError
 
 app = typer.Typer(
     help="Dragoman trains translation models across machines and guides you through the run.",
@@ -35,9 +36,23 @@ for command in (
 app.add_typer(lab, name="lab")
 
 
+def check_arguments(arguments: Sequence[str]) -> None:
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UserError(
+                f"{argument!r}: is not valid UTF-8, which all files of a run are written in; "
+                "rename what it stands for"
+            ) from None
+
+
 def main() -> None:
     """Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but unhealthy, 75 preempted: go on."""
+    # Paths, settings and sentences are written to files in UTF-8, and to a screen of any encoding.
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
+        check_arguments(sys.argv[1:])
         app()
     except DragomanError as error:
         if not isinstance(error, SaidElsewhere):
@@ -48,4 +63,10 @@ def main() -> None:
     except BrokenPipeError:
         # Whoever read our output has enough, as in `dragoman translate ... | head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        if error.filename is None:  # not about a file that a user can do something about
+            raise
+        what = f"{os.fsdecode(error.filename)}: {error.strerror}"
+        print(f"error: {what}; check the name and the right to use it", file=sys.stderr, flush=True)
         sys.exit(1)

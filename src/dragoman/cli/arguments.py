@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+MOST_BEAM = 100  # as in a recipe
+
 Recipe = Annotated[
     Path, typer.Argument(help="A recipe, as in the folder recipes.", metavar="RECIPE")
 ]
@@ -25,7 +27,8 @@ Average = Annotated[
     ),
 ]
 Beam = Annotated[
-    int | None, typer.Option("--beam", min=1, help="1: greedy; otherwise as in the recipe.")
+    int | None,
+    typer.Option("--beam", min=1, max=MOST_BEAM, help="1: greedy; otherwise as in the recipe."),
 ]
 Hosts = Annotated[
     str,

@@ -100,23 +100,21 @@ def _sparkline(counts: list[int]) -> str:
 def show_checkpoint(folder: Path, as_json: bool) -> None:
     import json
 
-    from dragoman.checkpoints.names import CONTENTS, MANIFEST
+    from dragoman.checkpoints.names import CONTENTS
+    from dragoman.checkpoints.schema import is_whole, read_manifest
     from dragoman.console import say
-    from dragoman.rundir import read_json, sha256_of
 
-    files = {
-        name: listed
-        | {"is_whole": (folder / name).exists() and sha256_of(folder / name) == listed["sha256"]}
-        for name, listed in read_json(folder / MANIFEST)["files"].items()
-    }
+    saved = read_manifest(folder).files
+    whole = {name: is_whole(folder / name, file) for name, file in saved.items()}
     if as_json:
+        files = {name: {**dict(file), "is_whole": whole[name]} for name, file in saved.items()}
         print(json.dumps({"folder": str(folder), "files": files}, indent=2))
         return
-    total = sum(file["bytes"] for file in files.values())
+    total = sum(file.bytes for file in saved.values())
     say(f"{folder.resolve().name}: {total / 1e6:,.1f} MB")
-    for name, file in sorted(files.items(), key=lambda item: -item[1]["bytes"]):
-        verdict = "whole" if file["is_whole"] else "DAMAGED"
-        say(f"    {name:<22} {file['bytes'] / 1e6:>10,.3f} MB  {verdict}  {CONTENTS.get(name, '')}")
+    for name, file in sorted(saved.items(), key=lambda item: -item[1].bytes):
+        verdict = "whole" if whole[name] else "DAMAGED"
+        say(f"    {name:<22} {file.bytes / 1e6:>10,.3f} MB  {verdict}  {CONTENTS.get(name, '')}")
 
 
 def show_run(run: "RunDir", as_json: bool) -> None:
@@ -124,21 +122,22 @@ def show_run(run: "RunDir", as_json: bool) -> None:
 
     from dragoman.checkpoints.names import step_of
     from dragoman.console import say
-    from dragoman.rundir import read_json
+    from dragoman.telemetry.status import read_status
 
-    status = read_json(run.status) if run.status.exists() else {}
+    status = read_status(run)
     folders = sorted(path for path in run.checkpoints.glob("*") if step_of(path.name) is not None)
     sizes = {
         folder.name: sum(file.stat().st_size for file in folder.iterdir())
         for folder in folders
-        if not folder.is_symlink()
+        if folder.is_dir() and not folder.is_symlink()
     }
     if as_json:
-        print(json.dumps({"status": status, "checkpoint_bytes": sizes}, indent=2))
+        shown = status.model_dump(exclude_unset=True)
+        print(json.dumps({"status": shown, "checkpoint_bytes": sizes}, indent=2))
         return
-    say(f"{run.root}: {status.get('state', 'unknown')}, step {status.get('step', 0):,}")
+    say(f"{run.root}: {status.state or 'unknown'}, step {status.step:,}")
     for name in ("validation_loss", "bleu", "reason"):
-        if status.get(name):
-            say(f"    {name.replace('_', ' ')}: {status[name]}")
+        if value := getattr(status, name):
+            say(f"    {name.replace('_', ' ')}: {value}")
     for name, size in sizes.items():
         say(f"    checkpoints/{name}  {size / 1e6:,.1f} MB")

@@ -71,6 +71,8 @@ def _start(
     from dragoman.cluster.hosts import load_cluster
     from dragoman.cluster.launch import check_workers, launch_local
     from dragoman.cluster.remote_run import train_on_hosts
+    from dragoman.model.memory import check_memory
+    from dragoman.model.size import size_of
     from dragoman.preparation import prepare
     from dragoman.telemetry.status import mark_preparing
     from dragoman.training.claim import claim_run, locked
@@ -78,6 +80,10 @@ def _start(
     cluster = load_cluster(hosts) if hosts else None
     if workers and not cluster and not oversubscribe:
         check_workers(workers, config.training.device)
+    if not cluster:  # before anything is written; training looks again, with the true vocabulary
+        vocabulary = 1 if config.tokenizer.model else config.tokenizer.vocabulary
+        weight_bytes = size_of(config.model, vocabulary).weight_bytes
+        check_memory(config.model, vocabulary, (workers or 1) * weight_bytes)
     claim_run(run, config)
     with locked(run):  # of two who start it at once, one goes on; rank 0 locks it again
         mark_preparing(run)
@@ -99,9 +105,9 @@ def _start(
 def _code_of_ending(run: "RunDir") -> int:
     """Of workers that have ended without a code of their own, since they were asked to stop."""
     from dragoman.errors import RunError
-    from dragoman.rundir import read_json
+    from dragoman.telemetry.status import read_status
 
-    match read_json(run.status).get("state"):
+    match read_status(run).state:
         case "finished":
             return 0
         case "preempted" | "preparing":  # asked to stop before the first step, there is no loss

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any
 
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.launch import Orders
@@ -12,7 +11,8 @@ from dragoman.cluster.preflight import Facts, Ready
 from dragoman.cluster.supervise import Outcome
 from dragoman.console import say, warn
 from dragoman.errors import DragomanError, UserError
-from dragoman.rundir import RunDir, read_json
+from dragoman.rundir import RunDir
+from dragoman.telemetry.status import read_status
 
 FRUITLESS_STARTS = 5
 """So many in a row without a step are enough."""
@@ -67,16 +67,16 @@ def until_the_end(
     ready = muster(cluster, {})
     fruitless = 0
     while True:
-        step = _step(run)
+        step = read_status(run).step
         with Lookout(cluster, ready.cluster, look) as lookout:
             outcome = start(ready, lookout)
         # Asked before the first step, workers end without a word about the run's state.
-        is_paused = outcome.code == 0 and lookout.found and _state(run) != "finished"
+        is_paused = outcome.code == 0 and lookout.found and read_status(run).state != "finished"
         is_mistake = outcome.code == UserError.exit_code and not outcome.lost
         may_start_again = cluster.min_hosts is not None and not is_mistake
         if given.asked or not (is_paused or (outcome.code and may_start_again)):
             return ready, outcome
-        fruitless = 0 if _step(run) > step else fruitless + 1
+        fruitless = 0 if read_status(run).step > step else fruitless + 1
         if fruitless >= FRUITLESS_STARTS:
             return ready, outcome
         if outcome.error:
@@ -114,15 +114,3 @@ def _muster_again(
             warn(f"{error}\n         waiting for at least {candidates.min_hosts} host(s)")
             time.sleep(WAIT_FOR_HOSTS_S)
     return None
-
-
-def _status(run: RunDir) -> dict[str, Any]:
-    return read_json(run.status) if run.status.exists() else {}
-
-
-def _step(run: RunDir) -> int:
-    return int(_status(run).get("step", 0))
-
-
-def _state(run: RunDir) -> str:
-    return str(_status(run).get("state", ""))

@@ -1,33 +1,51 @@
 """The host list: `hosts.toml` or `a,b,c` comes in, a strict and frozen `Cluster` goes out."""
 
+import os
 import re
-import tomllib
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    NonNegativeFloat,
-    PositiveInt,
-    Strict,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, Strict, ValidationError, model_validator
 
-from dragoman.config import Section, sentences_of
+from dragoman.config import (
+    Price,
+    Section,
+    Text,
+    between,
+    parse_toml,
+    problems_of,
+    read_toml_text,
+)
 from dragoman.errors import ConfigError
+
+MOST_HOSTS = 10_000
+_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}")
 
 
 def _address(value: str) -> str:
     try:
-        return str(ip_address(value))
+        address = ip_address(value)
     except ValueError:
-        raise ValueError(f"{value!r} is no IP address") from None
+        raise ValueError(
+            f"{value!r} is no IP address; write it without brackets and without a port"
+        ) from None
+    if "%" in value:
+        raise ValueError(f"{value!r} has a zone; write the address alone, and set interface")
+    return str(address)
 
 
-PortNumber = Annotated[int, Field(ge=1, le=65535)]
+def _host_name(value: str) -> str:
+    """Neither an option nor anything that a shell would read: it is handed to ssh as it stands."""
+    if ":" in value:
+        return _address(value)
+    labels = value.removesuffix(".").split(".")
+    if len(value) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+        raise ValueError(f"{value!r} is no name of a host; write what `ssh` would connect to")
+    return value
+
+
+PortNumber = Annotated[int, between(1, 65_535)]
 
 
 def _matching(pattern: str, what: str) -> AfterValidator:
@@ -39,13 +57,12 @@ def _matching(pattern: str, what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-# Neither an option nor anything that a shell would read: it is handed to ssh as it stands.
-HostName = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}", "name of a host")]
+HostName = Annotated[str, AfterValidator(_host_name)]
 UserName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", "name of a user")]
 InterfaceName = Annotated[
     str, _matching(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}", "name of a network interface")
 ]
-RemotePath = Annotated[str, _matching(r"[^\x00-\x1f]+", "path")]
+RemotePath = Annotated[Text, Field(min_length=1)]
 Address = Annotated[str, AfterValidator(_address)]
 
 FOLDER = "~/dragoman"
@@ -65,9 +82,9 @@ class Host(Section):
     """Working folder on the host: prepared data, runs, and the environment that setup makes."""
     python: RemotePath = ""
     """Python of the environment; empty: .venv/bin/python in the working folder."""
-    devices: PositiveInt | None = None
+    devices: Annotated[int, between(1, 1024)] | None = None
     """Workers to start there; unset: one for each CUDA device, or one on the CPU."""
-    price_per_hour: NonNegativeFloat = 0.0
+    price_per_hour: Price = 0.0
     """What the host costs, in whatever currency you count."""
 
     @property
@@ -76,17 +93,15 @@ class Host(Section):
 
 
 class Cluster(Section):
-    hosts: Annotated[tuple[Host, ...], Strict(False)]
+    hosts: Annotated[tuple[Host, ...], Strict(False), Field(max_length=MOST_HOSTS)]
     """The first one leads: it keeps the run's checkpoints, and the others meet there."""
-    min_hosts: PositiveInt | None = None
+    min_hosts: Annotated[int, between(1, MOST_HOSTS)] | None = None
     """Go on with so many when others are lost, and take them in when they are back; unset: all."""
     interface: InterfaceName | None = None
     """Network interface that carries the traffic between hosts; unset: the one of the address."""
-    port: PortNumber | None = None
-    """Where hosts meet on the first one; unset: any free port."""
     allow_public: bool = False
     """Let the hosts' traffic, which is neither encrypted nor signed, use public addresses."""
-    ssh_config: str = ""
+    ssh_config: Text = ""
     """A file for ssh to read instead of your own configuration, relative to this list."""
 
     @model_validator(mode="after")
@@ -112,9 +127,9 @@ class Cluster(Section):
 
 def load_cluster(given: str) -> Cluster:
     """From `--hosts`: the path of a host list, or names with commas between them."""
-    path = Path(given)
-    if path.suffix == ".toml" or path.is_file():
-        return _from_file(path)
+    # Not Path.is_file, which fails for what is longer than a path can be, as a list of names is.
+    if given.endswith(".toml") or "/" in given or os.path.isfile(given):  # noqa: PTH113
+        return _from_file(Path(given))
     names = [name.strip() for name in given.split(",")]
     if not all(names):
         raise ConfigError(f"--hosts {given}: write names with commas between them, as in a,b,c")
@@ -123,14 +138,10 @@ def load_cluster(given: str) -> Cluster:
 
 def _from_file(path: Path) -> Cluster:
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = read_toml_text(path)
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such host list") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read as a UTF-8 text file ({error})") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}; mend that line") from error
-    cluster = _validated(tree, str(path))
+        raise ConfigError(f"{path}: no such host list; name a TOML file with [[hosts]]") from None
+    cluster = _validated(parse_toml(text, str(path)), str(path))
     if cluster.ssh_config:
         config = (path.parent / Path(cluster.ssh_config).expanduser()).resolve()
         if not config.is_file():
@@ -144,4 +155,4 @@ def _validated(tree: object, origin: str) -> Cluster:
         return Cluster.model_validate(tree)
     except ValidationError as error:
         known = [*Cluster.model_fields, *(f"hosts.{name}" for name in Host.model_fields)]
-        raise ConfigError(f"{origin}: " + "; ".join(sentences_of(error, known))) from error
+        raise ConfigError(f"{origin}: {problems_of(error, known)}") from error

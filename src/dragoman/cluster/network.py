@@ -21,7 +21,7 @@ class Interface(NamedTuple):
 
     @property
     def network(self) -> str:
-        return str(ip_interface(f"{self.address}/{self.prefix}").network)
+        return str(ip_interface(f"{_plain(self.address)}/{self.prefix}").network)
 
 
 def check_public(cluster: Cluster, meanings: Mapping[str, Sequence[str]]) -> None:
@@ -133,4 +133,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def _plain(address: str) -> IPv4Address | IPv6Address:
-    return ip_address(address.partition("%")[0])  # without the zone of a link-local address
+    try:
+        return ip_address(address.partition("%")[0])  # without the zone of a link-local address
+    except ValueError:
+        raise UserError(f"{address!r} is no IP address; mend the host list") from None

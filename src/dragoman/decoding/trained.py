@@ -4,10 +4,13 @@ from typing import NamedTuple
 
 import torch
 
-from dragoman.checkpoints.checkpoint import Checkpoint, average
+from dragoman.checkpoints.checkpoint import Checkpoint, average, check_tensors
 from dragoman.checkpoints.finding import all_checkpoints, find_checkpoint, verify
-from dragoman.config import ModelSettings
-from dragoman.errors import UserError
+from dragoman.checkpoints.names import MODEL, TOKENIZER
+from dragoman.checkpoints.schema import read_state
+from dragoman.errors import CorruptFileError, UserError
+from dragoman.model.memory import check_memory
+from dragoman.model.size import size_of
 from dragoman.model.transformer import Transformer
 from dragoman.rundir import RunDir
 from dragoman.tokenizer import Tokenizer
@@ -24,6 +27,13 @@ def load_trained(run: RunDir, which: str, averaged: int, device: torch.device) -
     """`which` checkpoint (best, latest or a step), or the mean of the newest `averaged`."""
     if not run.root.is_dir():
         raise UserError(f"{run.root}: no such run; the folder runs holds what was trained here")
+    try:
+        return _loaded(run, which, averaged, device)
+    except CorruptFileError as error:
+        raise CorruptFileError(f"{error}; name another checkpoint with --checkpoint") from error
+
+
+def _loaded(run: RunDir, which: str, averaged: int, device: torch.device) -> Trained:
     if averaged > 1:
         chosen = all_checkpoints(run.checkpoints)[-averaged:]
         if len(chosen) < averaged:
@@ -33,16 +43,30 @@ def load_trained(run: RunDir, which: str, averaged: int, device: torch.device) -
             )
         for checkpoint in chosen:
             verify(checkpoint)
-        weights = average(chosen)
     else:
         chosen = [find_checkpoint(run.checkpoints, which)]
-        weights = chosen[0].model()
-    model = _model_of(chosen[-1])
-    model.load_state_dict(weights)
-    tokenizer = Tokenizer(chosen[-1].tokenizer_model())
+    model, tokenizer = _model_of(chosen[-1]), _tokenizer_of(chosen[-1])
+    shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+    for checkpoint in chosen:
+        check_tensors(checkpoint.folder / MODEL, shapes)
+    model.load_state_dict(average(chosen) if averaged > 1 else chosen[0].model(), assign=True)
     return Trained(model.to(device).eval(), tokenizer, [c.step for c in chosen])
 
 
 def _model_of(checkpoint: Checkpoint) -> Transformer:
-    state = checkpoint.state()
-    return Transformer(ModelSettings.model_validate(state["model"]), state["vocabulary"])
+    """Without weights, and without the memory for them."""
+    state = read_state(checkpoint.folder)
+    check_memory(state.model, state.vocabulary, size_of(state.model, state.vocabulary).weight_bytes)
+    with torch.device("meta"):
+        return Transformer(state.model, state.vocabulary)
+
+
+def _tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
+    path = checkpoint.folder / TOKENIZER
+    tokenizer = Tokenizer(checkpoint.tokenizer_model(), origin=str(path))
+    vocabulary = read_state(checkpoint.folder).vocabulary
+    if tokenizer.size != vocabulary:
+        raise CorruptFileError(
+            f"{path}: has {tokenizer.size:,} pieces, and the model {vocabulary:,}"
+        )
+    return tokenizer

@@ -3,13 +3,19 @@
 Training refuses what it does not know; a report of a run that exists leaves it out and says so.
 """
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from dragoman.config import Config, config_keys, load_config, sentences_of
+from dragoman.config import (
+    Config,
+    config_keys,
+    load_config,
+    parse_toml,
+    read_toml_text,
+    sentences_of,
+)
 from dragoman.errors import ConfigError
 
 _MOST_ROUNDS = 100
@@ -22,8 +28,8 @@ def read_settings(path: Path) -> tuple[Config, list[str]]:
         return load_config(path), []
     except ConfigError:
         try:
-            tree = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            tree = parse_toml(read_toml_text(path), str(path))
+        except (OSError, ConfigError):
             tree = None
         if tree is None:
             raise

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from pydantic import BaseModel, ValidationError
+
 from dragoman import __version__
-from dragoman.config import Config, TextSource
+from dragoman.config import Config, TextSource, problems_of
 from dragoman.console import Progress
 from dragoman.corpus.sources import SPLITS, Split, files_of, input_files, sources_of
 from dragoman.corpus.text import regular_file_status
-from dragoman.errors import UserError
+from dragoman.errors import CorruptFileError, UserError
 from dragoman.preparation.stage import Stage, key_of
 from dragoman.rundir import read_json, write_json
 from dragoman.shards.passport import PASSPORT_NAME, InputFile
@@ -18,6 +20,12 @@ from dragoman.shards.passport import PASSPORT_NAME, InputFile
 INPUTS_NAME = "inputs.json"
 BLOCK_BYTES = 1 << 20
 HELD_OUT: tuple[Split, ...] = ("validation", "test")
+
+
+class _InputsFile(BaseModel):
+    """inputs.json: every file that was read, so that it is hashed once."""
+
+    files: list[InputFile]
 
 
 @dataclass(frozen=True)
@@ -122,14 +130,22 @@ def _input_files(config: Config) -> list[InputFile]:
     Files that are gone are taken as they were: prepared data serves where the raw text is not.
     """
     path = config.prepared_folder / INPUTS_NAME
-    before = {
-        file["path"]: InputFile.model_validate(file)
-        for file in (read_json(path)["files"] if path.exists() else [])
-    }
+    before = {file.path: file for file in _read_inputs(path)}
     now = [_input_file(file, before.get(str(file))) for file in _inputs(config)]
     if now != list(before.values()) or not path.exists():
         write_json(path, {"files": [file.model_dump() for file in now]})
     return now
+
+
+def _read_inputs(path: Path) -> list[InputFile]:
+    if not path.exists():
+        return []
+    try:
+        return _InputsFile.model_validate(read_json(path)).files
+    except ValidationError as error:
+        raise CorruptFileError(
+            f"{path}: {problems_of(error)}; remove this file, and the inputs are hashed again"
+        ) from error
 
 
 def _inputs(config: Config) -> list[Path]:

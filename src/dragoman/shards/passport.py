@@ -7,15 +7,21 @@ through `PreparedData`.
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from dragoman.config import LARGEST_INTEGER, above, between, problems_of
 from dragoman.errors import CorruptFileError, UserError
-from dragoman.rundir import sha256_of
-from dragoman.shards.files import ShardFile, Shards, verify_shards
+from dragoman.rundir import MOST_JSON_BYTES, read_bounded, sha256_of
+from dragoman.shards.files import FileName, ShardFile, Shards, verify_shards
 from dragoman.tokenizer import Tokenizer
 
 PASSPORT_NAME = "data.json"
+REQUIRED_SPLITS = ("train", "validation")
+
+
+Count = Annotated[int, between(0, LARGEST_INTEGER)]
 
 
 class _Record(BaseModel):
@@ -24,22 +30,22 @@ class _Record(BaseModel):
 
 class InputFile(_Record):
     path: str
-    bytes: int
-    modified_ns: int
+    bytes: Count
+    modified_ns: Annotated[int, between(-LARGEST_INTEGER, LARGEST_INTEGER)]
     sha256: str
 
 
 class Side(_Record):
     """One language of a split."""
 
-    file: str
+    file: FileName | Literal[""]
     """Validation and test: every line as it was. Empty for training, whose text is in slices."""
-    bytes: int
+    bytes: Count
     """Of the text that is kept, line feeds included."""
-    tokens: int
+    tokens: Count
     """Of the pairs as training sees them in one epoch, end pieces included."""
-    unknown_tokens: int
-    lengths: list[int]
+    unknown_tokens: Count
+    lengths: list[Count]
     """Sentences by length: under 8 pieces, under 16, and so on; the last: all that are longer."""
 
 
@@ -47,18 +53,18 @@ class SourceRecord(_Record):
     """What became of one source of the recipe."""
 
     description: str
-    weight: float
-    pairs_in: int
-    pairs_kept: int
-    dropped: dict[str, int]
+    weight: Annotated[float, above(0, 1e9)]
+    pairs_in: Count
+    pairs_kept: Count
+    dropped: dict[str, Count]
 
 
 class SplitRecord(_Record):
-    pairs_in: int
-    pairs_kept: int
+    pairs_in: Count
+    pairs_kept: Count
     """Distinct pairs that are left; with weights an epoch may see more or fewer."""
-    pairs_per_epoch: int
-    dropped: dict[str, int]
+    pairs_per_epoch: Count
+    dropped: dict[str, Count]
     sources: list[SourceRecord]
     source: Side
     target: Side
@@ -70,21 +76,28 @@ class Passport(_Record):
     """Of everything that the data depends on; the same key means that nothing is to be redone."""
     source_language: str
     target_language: str
-    vocabulary: int
-    used_pieces: int
+    vocabulary: Annotated[int, between(1, LARGEST_INTEGER)]
+    used_pieces: Count
     """Pieces that occur in the training data."""
-    tokenizer_file: str
+    tokenizer_file: FileName
     tokenizer_sha256: str
     inputs: list[InputFile]
-    splits: dict[str, SplitRecord]
+    splits: dict[Annotated[str, Field(pattern=r"^(train|validation|test)$")], SplitRecord]
     command: list[str]
     versions: dict[str, str]
+
+    @model_validator(mode="after")
+    def has_what_training_reads(self) -> Self:
+        for split in REQUIRED_SPLITS:
+            if split not in self.splits:
+                raise ValueError(f"splits.{split} is missing")
+        return self
 
     @property
     def content_hash(self) -> str:
         """Of everything that training reads: two data sets with this hash in common are equal."""
         hashes = [self.tokenizer_sha256]
-        for split in ("train", "validation"):
+        for split in REQUIRED_SPLITS:
             hashes += [file.sha256 for file in self.splits[split].shards]
         return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
@@ -98,20 +111,28 @@ class PreparedData:
     def open(cls, folder: Path) -> "PreparedData":
         path = folder / PASSPORT_NAME
         try:
-            passport = Passport.model_validate_json(path.read_bytes())
+            passport = Passport.model_validate_json(read_bounded(path, MOST_JSON_BYTES))
         except FileNotFoundError:
             raise UserError(
                 f"{folder}: holds no prepared data; run `dragoman prepare` first"
             ) from None
         except (OSError, ValidationError) as error:
+            why = error.strerror if isinstance(error, OSError) else problems_of(error)
             raise CorruptFileError(
-                f"{path}: is not a data passport that this version can read; "
+                f"{path}: is not a data passport that this version can read ({why}); "
                 f"remove the folder {folder} and prepare the data again"
             ) from error
         return cls(folder, passport)
 
     def tokenizer(self) -> Tokenizer:
-        return Tokenizer.load(self.folder / self.passport.tokenizer_file)
+        path = self.folder / self.passport.tokenizer_file
+        tokenizer = Tokenizer.load(path)
+        if tokenizer.size != self.passport.vocabulary:
+            raise CorruptFileError(
+                f"{path}: has {tokenizer.size:,} pieces instead of {self.passport.vocabulary:,}; "
+                f"remove the folder {self.folder} and prepare the data again"
+            )
+        return tokenizer
 
     def shards(self, split: str) -> Shards:
         return Shards(self.folder, self.passport.splits[split].shards)
@@ -121,9 +142,15 @@ class PreparedData:
         record = self.passport.splits.get(split)
         if record is None:
             raise UserError(f"the recipe has no {split} data; add [[data.{split}]] to it")
-        return _read_lines(self.folder / record.source.file), _read_lines(
-            self.folder / record.target.file
+        source, target = (
+            _read_lines(self.folder / side.file) for side in (record.source, record.target)
         )
+        if len(source) != len(target):
+            raise CorruptFileError(
+                f"{self.folder}: its {split} text has {len(source):,} lines in one language and "
+                f"{len(target):,} in the other; remove the folder and prepare the data again"
+            )
+        return source, target
 
     def files(self) -> list[str]:
         """All that training and evaluation read, relative to the folder; the passport last."""
@@ -140,6 +167,7 @@ class PreparedData:
             raise CorruptFileError(f"{tokenizer}: is not what was prepared; prepare the data again")
         for record in self.passport.splits.values():
             verify_shards(self.folder, record.shards)
+            Shards(self.folder, record.shards).check_ids(self.passport.vocabulary)
 
 
 def _read_lines(path: Path) -> list[str]:

@@ -8,7 +8,9 @@ default, so that new reports read old runs. Times are written to the microsecond
 import dataclasses
 import json
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+from pydantic import Strict, TypeAdapter, ValidationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,19 @@ _TIME_DIGITS = 6
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What every line begins with."""
+
+    kind: Annotated[str, Strict()]
+    wall_at: Annotated[float, Strict()]
+    monotonic_at: Annotated[float, Strict()]
+
+
+_head = TypeAdapter(_Head)
+_adapters = {name: TypeAdapter(kind) for name, kind in KINDS.items()}
+
+
 class Stamped(NamedTuple):
     wall_at: float
     """Seconds since 1970."""
@@ -214,15 +229,16 @@ def to_line(stamped: Stamped) -> str:
     return _encode(content) + "\n"
 
 
-def from_line(line: str) -> Stamped | None:
-    """None: a kind that this version does not know, or a line that was torn by a crash."""
+def from_line(line: str | bytes) -> Stamped | None:
+    """None: a kind that this version does not know, a line that was torn by a crash, or one with
+    values that are not what the kind has."""
     try:
-        content = json.loads(line)
-        kind = KINDS[content["kind"]]
-        known = {name: content[name] for name in _FIELDS[kind] if name in content}
-        return Stamped(content["wall_at"], content["monotonic_at"], kind(**known))
-    except (ValueError, KeyError, TypeError):
+        head = _head.validate_json(line)
+        adapter = _adapters.get(head.kind)
+        event = adapter.validate_json(line, strict=True) if adapter else None
+    except ValidationError:
         return None
+    return Stamped(head.wall_at, head.monotonic_at, event) if event else None
 
 
 def _to_microseconds(value: Any) -> Any:

@@ -24,7 +24,7 @@ from dragoman.telemetry.columns import (
     merge_order,
     taken,
 )
-from dragoman.telemetry.events import KINDS
+from dragoman.telemetry.events import KINDS, from_line
 from dragoman.telemetry.patterns import Lines, Place, pattern_of, read_alike
 
 MOST_PATTERNS = 16
@@ -118,7 +118,12 @@ def _alike(kind: type[Any], line: bytes, lines: Lines, among: Array) -> Columns 
 def one_by_one(kind: type[Any], lines: Sequence[bytes]) -> Columns:
     """Of those lines that are such events."""
     fields = fields_of(kind)
-    found = [(number, _content(_read(line), fields)) for number, line in enumerate(lines)]
+    # A kind with texts is checked by its own schema as well: here a text may be anything.
+    has_no_texts = kind in _NUMERIC
+    found = [
+        (number, _content(_read(line), fields) if has_no_texts or from_line(line) else None)
+        for number, line in enumerate(lines)
+    ]
     contents = [content for _, content in found if content is not None]
     numbers = [number for number, content in found if content is not None]
     columns = Columns(np.array(numbers, dtype=np.int64), {}, {})

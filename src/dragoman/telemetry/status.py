@@ -4,6 +4,9 @@ import json
 import time
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dragoman.config import StepsOrZero, problems_of
 from dragoman.errors import CorruptFileError, StorageError
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Evaluated, Stamped, StepDone
@@ -11,10 +14,38 @@ from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Evaluated, S
 HEARTBEAT_EVERY_S = 2.0
 
 
+class Status(BaseModel):
+    """What the file holds; what a later version adds is kept as it is."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="allow")
+
+    state: str = ""
+    attempt: StepsOrZero = 0
+    ranks: StepsOrZero = 0
+    step: StepsOrZero = 0
+    reason: str = ""
+    loss: float | None = None
+    validation_loss: float | None = None
+    bleu: float | None = None
+    heartbeat_at: float | None = None
+
+
+def read_status(run: RunDir) -> Status:
+    """Of a run that has none yet: one in which nothing is set."""
+    if not run.status.exists():
+        return Status()
+    try:
+        return Status.model_validate(read_json(run.status))
+    except ValidationError as error:
+        raise CorruptFileError(
+            f"{run.status}: {problems_of(error)}; remove this file, and training writes it again"
+        ) from error
+
+
 def mark_preparing(run: RunDir) -> None:
     """Between the start of a command and its first step."""
     try:
-        before = read_json(run.status) if run.status.exists() else {}
+        before = read_status(run).model_dump(exclude_unset=True)
     except CorruptFileError:  # nothing depends on it, and it is about to be written anew
         before = {}
     write_json(run.status, before | {"state": "preparing", "heartbeat_at": time.time()})

@@ -11,8 +11,9 @@ from typing import Any
 
 from dragoman.config import Config, dump_config, load_config
 from dragoman.errors import CorruptFileError, UserError, storage_errors
-from dragoman.rundir import RunDir, read_json, remove_unfinished, write_whole
+from dragoman.rundir import RunDir, remove_unfinished, write_whole
 from dragoman.shards.passport import Passport
+from dragoman.training.manifest import read_manifest
 
 # What may change between two attempts: it decides when to stop, look, save and tell, and where
 # numbers are kept, and not (up to the order of sums) which weights come out of a step.
@@ -147,13 +148,12 @@ def set_aside_if_other(run: RunDir, config: Config) -> Path | None:
 
 def check_data(run: RunDir, passport: Passport) -> None:
     """Refuse data that is not what the run has learned from so far."""
-    if not run.manifest.exists():
-        return
-    before = read_json(run.manifest).get("data_sha256", "")
-    if before != passport.content_hash:
+    manifest = read_manifest(run)
+    if manifest and manifest.data_sha256 != passport.content_hash:
         raise UserError(
-            f"{run.root}: was trained on data with hash {before[:12]}, and the prepared data now "
-            f"has {passport.content_hash[:12]}; bring the old data back, or name another --run"
+            f"{run.root}: was trained on data with hash {manifest.data_sha256[:12]}, and the "
+            f"prepared data now has {passport.content_hash[:12]}; bring the old data back, or name "
+            "another --run"
         )
 
 

@@ -15,9 +15,14 @@ import math
 import statistics
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from dragoman.config import TrainingSettings
+from pydantic import Field, Strict
+
+from dragoman.config import MOST_STEPS, TrainingSettings, above, between
+
+Count = Annotated[int, Strict(), between(0, MOST_STEPS)]
+Loss = Annotated[float, Strict(), between(-1e308, 1e308)]
 
 WINDOW = 100
 """Losses of which the median is the level. A spike that heals within half of them is left alone: it
@@ -44,18 +49,18 @@ _NORMAL = 1.4826
 class Numbers:
     """What a run remembers of its numbers; part of its state, of JSON values."""
 
-    skipped: int = 0
+    skipped: Count = 0
     """Updates in a row, up to the last step, that were not made."""
-    recent: tuple[float, ...] = ()
+    recent: Annotated[tuple[Loss, ...], Field(max_length=WINDOW)] = ()
     """The newest finite losses, oldest first."""
-    level: float | None = None
+    level: Loss | None = None
     """The lowest median of a full window, and the first loss of all; None: not known yet."""
-    spread: float = 0.0
+    spread: Annotated[float, Strict(), between(0, 1e308)] = 0.0
     """Standard deviation of the losses around that level, when it was reached."""
-    calm_step: int = 0
+    calm_step: Count = 0
     """The last step at which nothing was wrong."""
-    rollbacks: int = 0
-    rate_factor: float = 1.0
+    rollbacks: Count = 0
+    rate_factor: Annotated[float, Strict(), above(0, 1)] = 1.0
     """What the schedule's learning rate is multiplied by."""
 
     @property
@@ -66,15 +71,6 @@ class Numbers:
         gradient that is not finite, has begun before it shows.
         """
         return max(0, self.calm_step - WINDOW)
-
-    def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "Numbers":
-        known = {f.name for f in dataclasses.fields(cls)}
-        values = {name: value for name, value in content.items() if name in known}
-        return cls(**values | {"recent": tuple(values.get("recent", ()))})
 
 
 class Verdict(NamedTuple):

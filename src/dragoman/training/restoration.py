@@ -6,14 +6,20 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from pydantic import ValidationError
+from torch import Tensor, nn
 
-from dragoman.checkpoints.checkpoint import Owner
-from dragoman.checkpoints.finding import find_equal, newest_whole
+from dragoman.checkpoints.checkpoint import Checkpoint, Owner, check_tensors
+from dragoman.checkpoints.finding import Check, find_equal, newest_whole
+from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE
+from dragoman.checkpoints.schema import read_state
+from dragoman.config import problems_of
 from dragoman.console import say
 from dragoman.distributed.group import Group
-from dragoman.errors import RunError
-from dragoman.training.agreement import named_rank, said_once
+from dragoman.errors import CorruptFileError, RunError
+from dragoman.training.agreement import named_rank, said_once, together
+from dragoman.training.state import RunState
+from dragoman.training.tensors import optimizer_shapes, shapes_of
 
 # Small enough that no message takes long on a slow link, where waiting has a limit.
 MESSAGE_BYTES = 4 << 20
@@ -41,16 +47,40 @@ class Choice(NamedTuple):
     manifest_sha256: str
 
 
-def newest_checkpoint(roots: Sequence[Path], owner: Owner, group: Group) -> Restored | None:
+def check_for(model: nn.Module) -> Check:
+    """What refuses a checkpoint from which this model cannot go on, whatever its hashes say."""
+    weights = shapes_of(model)
+
+    def check(checkpoint: Checkpoint) -> None:
+        path = checkpoint.folder / STATE
+        try:
+            state = RunState.from_json(read_state(checkpoint.folder).run)
+        except ValidationError as error:
+            raise CorruptFileError(f"{path}: {problems_of(error)}") from error
+        if state.step != checkpoint.step:
+            raise CorruptFileError(f"{path}: its run is at another step, {state.step:,}")
+        check_tensors(checkpoint.folder / MODEL, weights)
+        # Where every update so far was skipped, Adam has no state yet.
+        adam = checkpoint.folder / OPTIMIZER
+        check_tensors(adam, optimizer_shapes(weights), may_be_empty=True)
+
+    return check
+
+
+def newest_checkpoint(
+    roots: Sequence[Path], owner: Owner, model: nn.Module, group: Group
+) -> Restored | None:
     """The same on every rank; None: no host has any. Collective: every rank must call."""
-    holdings = _all_holdings(roots, owner, group)
+    holdings = _all_holdings(roots, owner, check_for(model), group)
     choice = choose(holdings)
     if choice is None:
         return None
     mine = None
     if _is_vouched_for(choice, holdings, group.host):
         mine = find_equal(roots, choice.step, choice.manifest_sha256)
-    restored = Restored(mine.model(), mine.optimizer(), mine.state()) if mine else None
+    restored = together(
+        group, lambda: Restored(mine.model(), mine.optimizer(), mine.state()) if mine else None
+    )
     lacking = [rank for rank, has in enumerate(group.gather(mine is not None)) if not has]
     if lacking:
         if group.leads:
@@ -73,11 +103,13 @@ def choose(holdings: Sequence[Holding | None]) -> Choice | None:
     return Choice(source, newest.step, newest.manifest_sha256)
 
 
-def _all_holdings(roots: Sequence[Path], owner: Owner, group: Group) -> list[Holding | None]:
+def _all_holdings(
+    roots: Sequence[Path], owner: Owner, check: Check, group: Group
+) -> list[Holding | None]:
     holding, failure = None, ""
     if group.local_rank == 0:  # hashing gigabytes once a host is enough
         try:
-            newest = newest_whole(roots, owner)
+            newest = newest_whole(roots, owner, check)
         except RunError as error:
             failure = f"{group.host}: {error}" if group.ranks > 1 else str(error)
         else:

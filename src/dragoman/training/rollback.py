@@ -22,7 +22,7 @@ def roll_back(training: Training, state: RunState, verdict: Verdict) -> RunState
     group.pulse.enter("checkpoint")  # which may take longer than a step
     saving.finish()
     # Of all hosts, and only what is whole: everything later is about to be removed.
-    whole_steps = group.gather(saving.whole_steps() if group.local_rank == 0 else [])
+    whole_steps = group.gather(saving.whole_steps(training.model) if group.local_rank == 0 else [])
     chosen = step_to_go_back_to(
         verdict.trusted_step, {step for steps in whole_steps for step in steps}
     )

@@ -6,6 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from torch import nn
+
 from dragoman.checkpoints.background import BackgroundSaver, Place, Saved
 from dragoman.checkpoints.checkpoint import Owner
 from dragoman.checkpoints.finding import all_checkpoints, newest_whole, whole_steps
@@ -26,6 +28,7 @@ from dragoman.rundir import RunDir
 from dragoman.shards.passport import Passport
 from dragoman.tokenizer import Tokenizer
 from dragoman.training.agreement import together
+from dragoman.training.restoration import check_for
 from dragoman.training.state import RunState
 from dragoman.training.step import Updater
 from dragoman.training.tensors import optimizer_tensors, whole_tensors
@@ -148,9 +151,9 @@ class Saving:
         if self._keeps:
             forget_memory(self.roots)
 
-    def whole_steps(self) -> list[int]:
-        """Of this host's checkpoints that can be gone back to."""
-        return whole_steps(self.roots, self.owner)
+    def whole_steps(self, model: nn.Module) -> list[int]:
+        """Of this host's checkpoints that the model can go back to."""
+        return whole_steps(self.roots, self.owner, check_for(model))
 
     def newest_step(self) -> int:
         """Of this host's checkpoints that can be gone on from; 0: there is none."""

@@ -23,7 +23,8 @@ from dragoman.distributed.group import Group
 from dragoman.errors import UserError
 from dragoman.evaluation.heldout import HeldOut, fixed_sample
 from dragoman.model.loss import Objective
-from dragoman.model.size import FP32_BYTES
+from dragoman.model.memory import check_memory
+from dragoman.model.size import FP32_BYTES, size_of
 from dragoman.model.transformer import Transformer
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.shards.files import Shards
@@ -100,10 +101,13 @@ def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> I
         together(group, lambda: remove_leftovers(run, roots, group))
         together(group, lambda: prepared.verify() if group.local_rank == 0 else None)
         group.led(lambda: check_data(run, prepared.passport))
-        tokenizer = prepared.tokenizer()
-        train_shards = prepared.shards("train")
+        tokenizer = together(group, prepared.tokenizer)
+        train_shards = together(group, lambda: prepared.shards("train"))
         plan = together(group, lambda: plan_batches(train_shards, config, group.ranks))
         together(group, lambda: check_precision(config.training.precision, group.device))
+
+        workers_here = group.gather(group.host).count(group.host)
+        together(group, lambda: check_memory_for(config, tokenizer.size, workers_here, group))
 
         torch.manual_seed(config.training.seed)
         model = Transformer(config.model, tokenizer.size)
@@ -167,6 +171,14 @@ def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> I
         )
 
 
+def check_memory_for(config: Config, vocabulary: int, workers_here: int, group: Group) -> None:
+    size = size_of(config.model, vocabulary)
+    # Every worker makes the whole model in this machine's memory, wherever it goes from there.
+    stays_here = group.device.type == "cpu" and config.training.sharding == "none"
+    of_a_worker = size.state_bytes if stays_here else size.weight_bytes
+    check_memory(config.model, vocabulary, workers_here * of_a_worker)
+
+
 def claim_on_every_host(run: RunDir, config: Config, group: Group) -> str:
     """The run's id, the same on every host. Collective: every rank must call."""
     # A host that is new may lead others that have the run already.
@@ -194,7 +206,7 @@ def restore(
     roots: Sequence[Path], owner: Owner, model: Transformer, updater: Updater, group: Group
 ) -> RunState:
     """Go on where the run is. Collective: every rank must call."""
-    checkpoint = newest_checkpoint(roots, owner, group)
+    checkpoint = newest_checkpoint(roots, owner, model, group)
     if checkpoint is None:
         return RunState()
     load_weights(model, checkpoint.model)

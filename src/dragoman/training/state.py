@@ -2,26 +2,45 @@
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, Field, Strict, StrictFloat, StrictInt, TypeAdapter
+
+from dragoman.config import LARGEST_INTEGER, MOST_STEPS, between
 from dragoman.training.numbers import Numbers
+
+Step = Annotated[int, Strict(), between(0, MOST_STEPS)]
+Number = Annotated[float, Strict()]
+StepName = Annotated[str, Field(pattern=r"^[0-9]{1,13}$")]
+
+# Of torch's GradScaler, which takes nothing else.
+_SCALER_KEYS = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}
+
+
+def _is_scaler_state(state: dict[str, float]) -> dict[str, float]:
+    if state and state.keys() != _SCALER_KEYS:
+        raise ValueError(f"should hold {', '.join(sorted(_SCALER_KEYS))}, or nothing")
+    return state
 
 
 @dataclass(frozen=True)
 class RunState:
-    step: int = 0
-    tokens: int = 0
-    elapsed_s: float = 0.0
+    step: Step = 0
+    tokens: Annotated[int, Strict(), between(0, LARGEST_INTEGER)] = 0
+    elapsed_s: Annotated[Number, between(0, 1e12)] = 0.0
     """Of all attempts together, up to this step."""
-    best_step: int | None = None
-    best_score: float | None = None
-    """Higher is better, whatever the score is made of."""
-    evaluations_since_best: int = 0
-    evaluated_step: int = 0
+    best_step: Step | None = None
+    best_score: Number | None = None
+    """Higher is better, whatever the score is made of; of a loss that is not finite, neither."""
+    evaluations_since_best: Step = 0
+    evaluated_step: Step = 0
     """Of the last evaluation; a run that is stopped when one is due makes up for it."""
-    scores: dict[str, float] = field(default_factory=dict)
+    scores: dict[StepName, Number] = field(default_factory=dict)
     """Step -> score of the evaluations whose checkpoints may be kept as the best."""
-    loss_scaling: dict[str, float] = field(default_factory=dict)
+    loss_scaling: Annotated[
+        dict[str, Annotated[StrictInt | StrictFloat, between(0, 1e38)]],
+        AfterValidator(_is_scaler_state),
+    ] = field(default_factory=dict)
     """fp16 only: the scaler's own state."""
     numbers: Numbers = field(default_factory=Numbers)
     """What the run remembers of its losses, to see when they go wrong."""
@@ -53,6 +72,8 @@ class RunState:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "RunState":
-        known = {f.name for f in dataclasses.fields(cls)}
-        values = {name: value for name, value in content.items() if name in known}
-        return cls(**values | {"numbers": Numbers.from_json(values.get("numbers", {}))})
+        """A ValidationError where it is something else; what a later version adds is ignored."""
+        return _run_state.validate_python(content)
+
+
+_run_state = TypeAdapter(RunState)

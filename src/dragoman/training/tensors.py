@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import torch
 from torch import Tensor, nn
 
+from dragoman.checkpoints.checkpoint import Shapes
 from dragoman.config import ModelSettings
 from dragoman.model.loss import Objective
 from dragoman.model.transformer import Transformer
@@ -74,6 +75,21 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
         f"{name}{_SEPARATOR}{key}": value
         for name, parameter in model.named_parameters()
         for key, value in optimizer.state[parameter].items()
+    }
+
+
+def shapes_of(model: nn.Module) -> dict[str, tuple[int, ...]]:
+    """Of the weights that a checkpoint of this model holds."""
+    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+
+
+def optimizer_shapes(weights: Shapes) -> dict[str, tuple[int, ...]]:
+    """Of Adam's state, once it has made an update."""
+    keys = ("exp_avg", "exp_avg_sq", "step")
+    return {
+        f"{name}{_SEPARATOR}{key}": () if key == "step" else shape
+        for name, shape in weights.items()
+        for key in keys
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from dragoman.checkpoints import finding, storage
+from dragoman.checkpoints import schema, storage
 from dragoman.checkpoints.checkpoint import Checkpoint, average
 from dragoman.checkpoints.finding import (
     all_checkpoints,
@@ -179,8 +179,8 @@ def test_a_file_that_cannot_be_read_counts_as_torn(tmp_path, monkeypatch, capsys
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return real(path)
 
-    real = finding.sha256_of
-    monkeypatch.setattr(finding, "sha256_of", sha256_of)
+    real = schema.sha256_of
+    monkeypatch.setattr(schema, "sha256_of", sha256_of)
     assert newest_whole(tmp_path).step == 5
     assert "Input/output error" in capsys.readouterr().err
 
@@ -258,7 +258,7 @@ def test_what_the_library_has_written_is_read_as_before(tmp_path):
     files = {
         name: {
             "bytes": (folder / name).stat().st_size,
-            "sha256": finding.sha256_of(folder / name),
+            "sha256": schema.sha256_of(folder / name),
         }
         for name in names
     }

@@ -4,9 +4,13 @@ import os
 import subprocess
 
 import pytest
+import torch
 from processes import dragoman
+from safetensors.torch import load_file, save_file
 
-from dragoman.rundir import RunDir
+from dragoman import config
+from dragoman.cli import arguments
+from dragoman.rundir import RunDir, read_json, sha256_of, write_json
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -119,3 +123,74 @@ def test_text_in_text_out_in_every_way(digits, tmp_path):
     )
     assert "standard input, line 1: not UTF-8" in sentence(broken, 2)
     assert RunDir(run).status.exists()
+
+
+def crafted(checkpoint, change):
+    """A checkpoint whose content is wrong and whose hashes are right."""
+    change(checkpoint)
+    manifest = read_json(checkpoint / "manifest.json")
+    for name in manifest["files"]:
+        size = (checkpoint / name).stat().st_size
+        manifest["files"][name] = {"bytes": size, "sha256": sha256_of(checkpoint / name)}
+    write_json(checkpoint / "manifest.json", manifest)
+
+
+def with_tokens_unknown(checkpoint):
+    state = read_json(checkpoint / "state.json")
+    state["run"]["tokens"] = None
+    write_json(checkpoint / "state.json", state)
+
+
+def with_another_embedding(checkpoint):
+    weights = load_file(checkpoint / "model.safetensors")
+    weights["embedding.weight"] = torch.zeros(3, 3)
+    save_file(weights, checkpoint / "model.safetensors")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_checkpoints_of_wrong_content_are_skipped_on_all_ranks_alike(digits, tmp_path, workers):
+    run = tmp_path / "run"
+    train = ["train", digits, "--run", run, "--workers", workers]
+    assert dragoman(*train, "--set", "training.steps=10").returncode == 0
+    newest = run / "checkpoints" / "step-00000010"
+    crafted(newest, with_tokens_unknown)
+    resumed = dragoman(*train, "--set", "training.steps=11")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "going on after step 5" in resumed.stdout
+    assert "tokens = None should be integer; checkpoint step-00000010 is skipped" in resumed.stderr
+
+    for checkpoint in (run / "checkpoints").glob("step-*"):
+        crafted(checkpoint, with_another_embedding)
+    done = dragoman(*train, "--set", "training.steps=12")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "tensor 'embedding.weight' is F32 [3, 3], and should be F32 [60, 32]" in done.stderr
+    assert done.stderr.count("checkpoints is whole; move the folder away") == 1
+    assert "is F32 [3, 3]" in sentence(dragoman("translate", run, "one"), 1)
+
+
+def test_a_model_that_does_not_fit_into_memory_is_refused_before_anything_is_written(
+    digits, tmp_path
+):
+    huge = ["model.width=65536", "model.filter=1000000", "model.encoder_layers=1000"]
+    changes = [part for change in huge for part in ("--set", change)]
+    done = dragoman("train", digits, "--run", tmp_path / "run", *changes)
+    assert "GB of memory" in sentence(done, 2)
+    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "prepared").exists()
+
+
+@pytest.mark.parametrize("command", ["config", "inspect", "translate", "train", "report"])
+def test_a_name_that_is_not_utf_8(command):
+    """As a shell hands over the bytes of a file name; Python has surrogates for them."""
+    said = sentence(dragoman(command, "bad\udcff"), 2)
+    assert said.startswith("error: 'bad\\udcff': is not valid UTF-8")
+
+
+def test_a_name_that_is_too_long():
+    said = sentence(dragoman("inspect", "x" * 300), 1)
+    assert "File name too long; check the name" in said
+
+
+def test_the_beam_of_a_command_has_the_bound_of_a_recipe():
+    assert arguments.MOST_BEAM == config.MOST_BEAM

@@ -1,3 +1,4 @@
+import os
 import re
 
 import pytest
@@ -20,7 +21,6 @@ def test_a_host_list_holds_what_is_needed(tmp_path):
     path.write_text(
         """
         ssh_config = "config"
-        port = 29500
         interface = "eth1"
         [[hosts]]
         name = "node1"
@@ -51,6 +51,15 @@ def test_a_host_list_holds_what_is_needed(tmp_path):
         ("-oProxyCommand=touch,b", "'-oProxyCommand=touch' is no name of a host"),
         ("a;reboot", "'a;reboot' is no name of a host"),
         ("$(reboot)", "is no name of a host"),
+        ("a..b", "'a..b' is no name of a host"),
+        ("x" * 64, "is no name of a host"),
+        ("[::1]", "'[::1]' is no IP address; write it without brackets and without a port"),
+        ("node1:2222", "'node1:2222' is no IP address; write it without brackets"),
+        ("10.0.0.1:22", "without a port"),
+        ("fe80::1%eth0", "has a zone"),
+        ("/dev/zero", "/dev/zero: cannot be read (it is not a regular file)"),
+        ("/tmp", "/tmp: cannot be read (it is not a regular file)"),
+        ("a" * 5000 + ".toml", "cannot be read (File name too long)"),
         ("missing.toml", "no such host list"),
     ],
 )
@@ -66,10 +75,20 @@ def test_bad_lists_are_one_sentence(given, sentence):
         ("hosts = []", "lists no host"),
         ("[[hosts]]\nname = 'a'\nadress = '10.0.0.1'", "did you mean hosts.address?"),
         ("[[hosts]]\nname = 'a'\naddress = 'ten'", "'ten' is no IP address"),
-        ("[[hosts]]\nname = 'a'\ndevices = 0", "devices = 0 should be greater than 0"),
+        ("[[hosts]]\nname = 'a'\naddress = '[fe80::1]'", "'[fe80::1]' is no IP address"),
+        ("[[hosts]]\nname = 'a'\naddress = '10.0.0.1:22'", "'10.0.0.1:22' is no IP address"),
+        ("[[hosts]]\nname = 'a'\naddress = 'fe80::1%eth0'", "has a zone"),
+        ("[[hosts]]\nname = 'a'\nprice_per_hour = inf", "should be from 0 to 1,000,000"),
+        ("x = " + "[" * 5000, "nested too deeply"),
+        ("min_hosts = 1" + "0" * 5000, "not valid TOML"),
+        ("min_hosts = 0x1" + "0" * 5000, "min_hosts = a huge int should be"),
+        ("[[hosts]]\nname = 'a'\ndevices = 0", "devices = 0 should be from 1 to 1,024"),
         ("[[hosts]]\nname = 'a'\nuser = 'x y'", "'x y' is no name of a user"),
-        ('[[hosts]]\nname = "a"\nfolder = "x\\ny"', "is no path"),
-        ("port = 70000\n[[hosts]]\nname = 'a'", "port = 70000"),
+        (
+            '[[hosts]]\nname = "a"\nfolder = "x\\ny"',
+            "hosts.0.folder = 'x\\ny' should be text without control characters",
+        ),
+        ("[[hosts]]\nname = 'a'\nssh_port = 70000", "ssh_port = 70000"),
         ("ssh_config = 'gone'\n[[hosts]]\nname = 'a'", "ssh_config = 'gone' is no file"),
         ("[[hosts]\n", "not valid TOML"),
         (
@@ -84,3 +103,24 @@ def test_bad_host_files_are_one_sentence(tmp_path, text, sentence):
     with pytest.raises(ConfigError, match=re.escape(sentence)) as caught:
         load_cluster(str(path))
     assert str(caught.value).startswith(str(path))
+
+
+def test_many_names_are_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "node1").mkdir()
+    names = [f"node{number}" for number in range(1000)]
+    assert [host.name for host in load_cluster(",".join(names)).hosts] == names
+    assert load_cluster("node1").hosts[0].name == "node1"
+
+
+def test_a_pipe_is_refused_rather_than_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "hosts.toml")
+    with pytest.raises(ConfigError, match="it is not a regular file"):
+        load_cluster(str(tmp_path / "hosts.toml"))
+
+
+def test_a_huge_host_list_is_refused(tmp_path):
+    path = tmp_path / "hosts.toml"
+    path.write_text("# " + "x" * 1_000_000)
+    with pytest.raises(ConfigError, match="more than 1,000,000 bytes"):
+        load_cluster(str(path))

@@ -1,4 +1,5 @@
 import mmap
+import re
 
 import numpy as np
 import pytest
@@ -64,3 +65,40 @@ def test_a_truncated_or_missing_shard_is_not_opened(tmp_path, damage):
         path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(CorruptFileError, match=r"train-00000.bounds.npy.*prepare the data again"):
         Shards(tmp_path, files)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "bounds", "sentence"),
+    [
+        ([5, 60], [0, 1, 2], "tokens.npy: holds ids that are not 0 to 59"),
+        ([5, -1], [0, 1, 2], "tokens.npy: holds ids that are not 0 to 59"),
+        ([5, 6], [0, 1, 3], "bounds.npy: its bounds are not those of its ids"),
+        ([5, 6], [0, 2, 1], "bounds.npy: its bounds are not those of its ids"),
+        ([5, 6], [1, 1, 2], "bounds.npy: its bounds are not those of its ids"),
+        ([5, 6], [0, 2], "bounds.npy: its bounds are not those of its ids"),
+        ([5, 6], [], "bounds.npy: its bounds are not those of its ids"),
+    ],
+)
+def test_ids_that_the_model_has_no_row_for_are_found(tmp_path, tokens, bounds, sentence):
+    files = write_shard(
+        tmp_path / "shards",
+        "train-00000",
+        np.array(tokens, dtype=np.int32),
+        np.array(bounds, dtype=np.int64),
+    )
+    verify_shards(tmp_path, files)
+    with pytest.raises(CorruptFileError, match=re.escape(sentence)):
+        Shards(tmp_path, files).check_ids(60)
+
+
+@pytest.mark.parametrize("content", [np.zeros((2, 2), dtype=int), np.zeros(3)])
+def test_a_shard_of_something_else_is_not_opened(tmp_path, content):
+    files = write_shard(tmp_path / "shards", "train-00000", content, np.array([0, 1, 2]))
+    with pytest.raises(CorruptFileError, match=r"tokens\.npy: is not a list of integers"):
+        Shards(tmp_path, files)
+
+
+def test_half_a_shard_is_not_opened(tmp_path):
+    files = write(tmp_path, PAIRS)
+    with pytest.raises(CorruptFileError, match=r"bounds\.npy: is not listed in the data passport"):
+        Shards(tmp_path, files[:1])

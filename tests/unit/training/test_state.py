@@ -1,4 +1,17 @@
+import math
+
+import pytest
+from pydantic import ValidationError
+
 from dragoman.training.state import RunState
+
+SCALER = {
+    "scale": 65536.0,
+    "growth_factor": 2.0,
+    "backoff_factor": 0.5,
+    "growth_interval": 2000,
+    "_growth_tracker": 3,
+}
 
 
 def test_steps_add_up():
@@ -25,3 +38,45 @@ def test_only_the_best_steps_are_remembered_for_keeping():
 def test_the_state_survives_json_and_ignores_what_a_later_version_adds():
     state = RunState(step=3, tokens=7, best_step=2, best_score=1.5, scores={"2": 1.5})
     assert RunState.from_json(state.to_json() | {"future": 1}) == state
+
+
+def test_the_loss_scale_survives_with_its_integers():
+    """torch's scaler refuses an interval of 2000.0."""
+    state = RunState.from_json(RunState(loss_scaling=SCALER).to_json())
+    assert state.loss_scaling == SCALER
+    assert isinstance(state.loss_scaling["growth_interval"], int)
+
+
+def test_scores_of_losses_that_are_not_finite_are_kept():
+    state = RunState(step=1).after_evaluation(-math.inf, 0.0, keep_best=1)
+    assert RunState.from_json(state.to_json()) == state
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"step": None},
+        {"step": "3"},
+        {"step": 1.5},
+        {"step": True},
+        {"step": -1},
+        {"step": 10**30},
+        {"tokens": []},
+        {"elapsed_s": math.nan},
+        {"elapsed_s": "1"},
+        {"best_score": "high"},
+        {"scores": {"two": 1.0}},
+        {"scores": []},
+        {"loss_scaling": {"scale": 1.0}},
+        {"loss_scaling": SCALER | {"scale": math.nan}},
+        {"numbers": []},
+        {"numbers": {"recent": [1.0, None]}},
+        {"numbers": {"recent": [1.0] * 101}},
+        {"numbers": {"level": math.inf}},
+        {"numbers": {"rate_factor": 0.0}},
+    ],
+    ids=str,
+)
+def test_a_state_of_wrong_values_is_refused(wrong):
+    with pytest.raises(ValidationError):
+        RunState.from_json(RunState().to_json() | wrong)

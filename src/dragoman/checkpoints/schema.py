@@ -1,0 +1,92 @@
+"""The JSON files of a checkpoint: manifest.json and state.json come in, checked values go out.
+
+Without torch.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dragoman.checkpoints.names import FORMAT, MANIFEST, STATE
+from dragoman.config import LARGEST_INTEGER, ModelSettings, StepsOrZero, between, problems_of
+from dragoman.errors import CorruptFileError
+from dragoman.rundir import read_json, sha256_of
+
+
+class _Record(BaseModel):
+    """Keys that a later version adds are passed over."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", protected_namespaces=())
+
+
+class SavedFile(_Record):
+    """Size and hash of a file when it was saved."""
+
+    bytes: Annotated[int, between(0, LARGEST_INTEGER)]
+    sha256: str
+
+
+class Manifest(_Record):
+    step: StepsOrZero | None = None
+    owner: dict[str, str] = {}
+    files: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")], SavedFile]
+
+
+class StateHead(_Record):
+    """What the state of every format says."""
+
+    format: Annotated[int, between(1, LARGEST_INTEGER)] = FORMAT
+    step: StepsOrZero
+
+
+class State(StateHead):
+    run: dict[str, Any]
+    """How far the run is; `training.state.RunState` says what is in it."""
+    model: ModelSettings
+    vocabulary: Annotated[int, between(1, 100_000_000)]
+
+
+_Content = TypeVar("_Content", bound=_Record)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    return _read(folder / MANIFEST, Manifest)
+
+
+def read_state_head(folder: Path) -> StateHead:
+    return _read(folder / STATE, StateHead)
+
+
+def read_state(folder: Path) -> State:
+    return _read(folder / STATE, State)
+
+
+def _read(path: Path, schema: type[_Content]) -> _Content:
+    try:
+        return schema.model_validate(read_json(path))
+    except ValidationError as error:
+        raise CorruptFileError(f"{path}: {problems_of(error)}") from error
+
+
+def is_whole(path: Path, saved: SavedFile) -> bool:
+    try:
+        check_file(path, saved)
+    except CorruptFileError:
+        return False
+    return True
+
+
+def check_file(path: Path, saved: SavedFile) -> None:
+    """Raise CorruptFileError unless the file has the size and the hash that it was saved with."""
+    try:
+        if not path.is_file():
+            raise CorruptFileError(f"{path}: is missing")
+        if path.stat().st_size != saved.bytes:
+            raise CorruptFileError(
+                f"{path}: has {path.stat().st_size} bytes instead of {saved.bytes}"
+            )
+        if sha256_of(path) != saved.sha256:
+            raise CorruptFileError(f"{path}: its content is not what was saved")
+    except OSError as error:
+        raise CorruptFileError(f"{path}: cannot be read ({error.strerror})") from error
