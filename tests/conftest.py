@@ -1,5 +1,6 @@
 """Fixtures of the digits language."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from digits_language import write_recipe
 
 from dragoman.config import Config, parse_config
 
+# Some virtual machines announce matrix units (AMX) that kill whoever uses them for half precision.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 # Tiny matrices on two threads mostly wait for each other, the more so on a busy machine.
 torch.set_num_threads(1)
 

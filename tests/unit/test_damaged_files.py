@@ -48,7 +48,6 @@ pytestmark = [
 
 HOSTS = """
 min_hosts = 1
-port = 29500
 interface = "eth1"
 allow_public = false
 [[hosts]]

@@ -13,6 +13,7 @@ import ctypes
 import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -197,11 +198,9 @@ def _work(arguments: list[str], environment: dict[str, str], descriptors: list[i
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.environ.update(environment)
     sys.argv = ["dragoman", *arguments]
-    from dragoman.cli import main as run_command  # noqa: PLC0415
-
     name_process(f"dragoman-{environment['RANK']}")
     try:
-        run_command()
+        runpy.run_module("dragoman", run_name="__main__")
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
     return 0

@@ -2,6 +2,9 @@
 
 import hashlib
 import math
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -167,6 +170,20 @@ def check_precision(precision: str, device: torch.device) -> None:
         raise UserError(
             f"{torch.cuda.get_device_name(device)} has no bf16; set training.precision to fp16, "
             "which comes with loss scaling"
+        )
+    if precision != "fp32" and device.type == "cpu":
+        _check_half_products()
+
+
+def _check_half_products() -> None:
+    """Some virtual machines announce matrix units (AMX) that kill whoever uses them."""
+    probe = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); a @ a"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=False)
+    if done.returncode < 0:
+        raise UserError(
+            f"this machine ends a product of half-precision matrices with "
+            f"{signal.Signals(-done.returncode).name}; set training.precision to fp32, or the "
+            "environment variable ONEDNN_MAX_CPU_ISA to AVX512_CORE_FP16"
         )
 
 

@@ -166,15 +166,18 @@ def test_torn_lines_and_unknown_kinds_are_counted_and_passed_over(run):
     assert any("2 lines are torn or of a kind" in sentence for sentence in record.unreadable)
 
 
-def test_fields_of_another_type_break_nothing(run):
-    run.with_events([(0.0, started()), (1.0, Trouble(1, "odd")), (2.0, evaluated(1))])
+def test_events_with_a_field_of_another_type_are_counted_and_passed_over(run):
+    events = [Trouble(1, "odd"), evaluated(1), Trouble(2, "even"), evaluated(2)]
+    run.with_events([(0.0, started()), *((float(n), event) for n, event in enumerate(events, 1))])
     path = run.directory.events_of(1, 0)
     text = path.read_text().replace('"odd"', '["a", "list"]')
-    path.write_text(text.replace('"samples":[', '"samples":[7,'))
-    found = history(run)
+    path.write_text(text.replace('"samples":[', '"samples":[7,', 1))
+    record = read_run(run.directory, read_at=WALL_AT)
+    found = history_of(record)
 
-    assert found.attempts[0].troubles == [Trouble(1, "['a', 'list']")]
-    assert len(found.evaluations[0].samples) == 1
+    assert found.attempts[0].troubles == [Trouble(2, "even")]
+    assert [evaluation.step for evaluation in found.evaluations] == [2]
+    assert any("2 lines are torn or of a kind" in sentence for sentence in record.unreadable)
 
 
 def test_a_device_is_known_by_rank(run):
