@@ -1,10 +1,11 @@
 """A run on three lab nodes with one fault after another, and the same run left in peace.
 
-    sudo python benchmarks/chaos.py [--seed N] [--steps N] [--pause-s N] [--min-hosts N]
+    sudo python benchmarks/chaos.py [--seed N] [--steps N] [--pause-s N | --every-s N]
+                                    [--min-hosts N] [--folder FOLDER]
 
 Faults are drawn from a seeded generator: a rank killed or stopped, a link cut, two nodes parted, a
 host lost, a disk filled, a checkpoint torn, a disk kept busy. The next one comes a few seconds
-after the run has gone on. At the end: is the loss that of the undisturbed run, was every pair seen
+after the run has gone on, or with --every-s at fixed times. At the end: is the loss that of the undisturbed run, was every pair seen
 once an epoch, and what did the faults cost? With --min-hosts 3 the run waits until all hosts are
 back, and every loss must be that of the undisturbed run to the last bit.
 """
@@ -181,7 +182,10 @@ def main() -> None:
         temporary = arguments.folder or at_end.enter_context(tempfile.TemporaryDirectory())
         home = Path(temporary).resolve()
         home.mkdir(parents=True, exist_ok=True)
-        quiet_s = _train(recipe, home, "quiet", arguments, disturbed=False)
+        quiet = home / "quiet-seconds"
+        if not quiet.exists():  # a folder that was kept has it from the time before
+            quiet.write_text(str(_train(recipe, home, "quiet", arguments, disturbed=False)))
+        quiet_s = float(quiet.read_text())
         chaos_s = _train(recipe, home, "chaos", arguments, disturbed=True)
         tolerance = TOLERANCE if arguments.min_hosts < len(NODES) else 0.0
         _judge(recipe, home, arguments.steps, quiet_s, chaos_s, tolerance)
@@ -218,7 +222,10 @@ def _train(
                 if not disturbed:
                     time.sleep(0.5)
                 elif _goes_on(run, process):
-                    time.sleep(chance.uniform(1, 2 * arguments.pause_s))
+                    if arguments.every_s:
+                        time.sleep(-(time.monotonic() - begun) % arguments.every_s)
+                    else:
+                        time.sleep(chance.uniform(1, 2 * arguments.pause_s))
                     if process.poll() is None:
                         what = chaos.strike()
                         print(f"  {time.monotonic() - begun:6.0f} s: {what}", flush=True)
@@ -325,6 +332,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=2500)
     parser.add_argument("--pause-s", type=float, default=5.0)
+    parser.add_argument("--every-s", type=float, help="a fault each so many seconds")
     parser.add_argument("--folder", help="keep runs and logs here, instead of removing them")
     parser.add_argument("--min-hosts", type=int, default=2, choices=(1, 2, 3))
     return parser.parse_args()
