@@ -5,9 +5,10 @@
 
 Faults are drawn from a seeded generator: a rank killed or stopped, a link cut, two nodes parted, a
 host lost, a disk filled, a checkpoint torn, a disk kept busy. The next one comes a few seconds
-after the run has gone on, or with --every-s at fixed times. At the end: is the loss that of the undisturbed run, was every pair seen
-once an epoch, and what did the faults cost? With --min-hosts 3 the run waits until all hosts are
-back, and every loss must be that of the undisturbed run to the last bit.
+after the run has gone on, or with --every-s at fixed times. At the end: is the loss that of the
+undisturbed run, was every pair seen once an epoch, and what did the faults cost? With --min-hosts 3
+the run waits until all hosts are back, and every loss must be that of the undisturbed run to the
+last bit. With --folder runs and logs are kept, and the next call uses the undisturbed run again.
 """
 
 import argparse
