@@ -1,5 +1,6 @@
 """Workers never outlive their agent, whenever it is killed, and a busy store is no lost host."""
 
+import os
 import signal
 import time
 
@@ -29,8 +30,10 @@ def named(pid: int, what: str) -> list[psutil.Process]:
     ["before torch is imported", "when the workers are born", "while they meet", "in a step"],
 )
 def test_an_agent_that_is_killed_leaves_no_worker_behind(digits, tmp_path, moment):
-    run = tmp_path / "run"
-    process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
+    run, temporary = tmp_path / "run", tmp_path / "temporary"
+    temporary.mkdir()
+    variables = os.environ | {"OMP_NUM_THREADS": "1", "TMPDIR": str(temporary)}
+    process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS, env=variables)
     wait_until(lambda: named(process.pid, "dragoman.cluster.zygote"))
     if moment != "before torch is imported":
         wait_until(lambda: len(worker_processes(run)) == 2)
@@ -46,6 +49,7 @@ def test_an_agent_that_is_killed_leaves_no_worker_behind(digits, tmp_path, momen
     assert "the agent of the workers was ended by SIGKILL; the same command goes on" in errors
     wait_until(lambda: not running(before))
     assert worker_processes(run) == []
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_store_that_is_slow_to_answer_on_one_machine_ends_no_run(digits, tmp_path):

@@ -54,11 +54,16 @@ def test_pickles_in_every_key_of_the_store_and_noise_on_its_port_change_nothing(
     assert "Traceback" not in errors
 
 
-def test_nothing_is_unpickled_in_a_launcher_an_agent_or_a_worker(digits, tmp_path):
+@pytest.mark.parametrize("sharding", ["none", "full"])
+def test_nothing_is_unpickled_in_a_launcher_an_agent_or_a_worker(digits, tmp_path, sharding):
     marker = tmp_path / "unpickled"
     assert dragoman("prepare", digits).returncode == 0  # its own processes talk over pipes
     variables = os.environ | {"OMP_NUM_THREADS": "1"} | without_pickle(tmp_path, marker)
-    done = dragoman("train", digits, "--run", tmp_path / "run", "--workers", 2, env=variables)
+    done = dragoman(
+        *("train", digits, "--run", tmp_path / "run", "--workers", 2),
+        *("--set", f"training.sharding={sharding}"),
+        env=variables,
+    )
     assert done.returncode == 0, done.stderr
     assert not marker.exists(), marker.read_text()
     # That such a thing would be seen:

@@ -94,3 +94,16 @@ def test_a_failing_rank_ends_all_hosts_with_its_sentence(digits, host_list, proc
     assert "3 workers, but a step has only 2 micro-batches" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
     assert not any(processes_of(f"node{number}") for number in (1, 2, 3))
+
+
+def test_a_run_of_the_same_name_is_not_taken_for_another_one(digits, host_list, tmp_path):
+    hosts = host_list(2)
+    first, second = tmp_path / "one" / "model", tmp_path / "other" / "model"
+    assert dragoman("train", digits, "--run", first, "--hosts", hosts).returncode == 0
+    done = dragoman("train", digits, "--run", second, "--hosts", hosts)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "runs/model on this host belongs to another run" in done.stdout + done.stderr
+    assert not (second / "checkpoints" / "latest").exists()
+    again = dragoman("train", digits, "--run", first, "--hosts", hosts)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "is complete" in again.stdout

@@ -29,7 +29,8 @@ def demo(
     if aside := set_aside_if_other(directory, load_config(recipe)):
         say(f"{run} is of another recipe and was moved to {aside}")
     say(f"Training an English-German translator from {recipe} with {workers} workers.\n")
-    train(recipe, run=run, workers=workers)
+    # Two workers show more than one, also where they have to take turns on one core.
+    train(recipe, run=run, workers=workers, oversubscribe=workers <= 2)
     if read_json(directory.status).get("state") != "finished":
         sys.exit(1)
     say("\nOn sentences whose combinations of words were not in the training data:")
