@@ -49,7 +49,8 @@ def test_an_agent_that_is_killed_leaves_no_worker_behind(digits, tmp_path, momen
     assert "the agent of the workers was ended by SIGKILL; the same command goes on" in errors
     wait_until(lambda: not running(before))
     assert worker_processes(run) == []
-    assert list(temporary.iterdir()) == []
+    # torch keeps a cache there, under one name for all processes of a user.
+    assert [p.name for p in temporary.iterdir() if not p.name.startswith("torchinductor")] == []
 
 
 def test_a_store_that_is_slow_to_answer_on_one_machine_ends_no_run(digits, tmp_path):
