@@ -84,6 +84,13 @@ class RunDir:
         return self.events / f"attempt-{attempt:03d}-rank-{rank:04d}.jsonl"
 
 
+def has_id(run: RunDir, run_id: str) -> bool:
+    try:
+        return run.id.read_text(encoding="ascii").strip() == run_id
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def write_whole(path: Path, content: str | bytes) -> None:
     """Replace `path` in one step: a reader sees the old content or the new, never a part."""
     data = content.encode() if isinstance(content, str) else content

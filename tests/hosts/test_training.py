@@ -104,6 +104,7 @@ def test_a_run_of_the_same_name_is_not_taken_for_another_one(digits, host_list, 
     assert done.returncode == 2, done.stdout + done.stderr
     assert "runs/model on this host belongs to another run" in done.stdout + done.stderr
     assert not (second / "checkpoints" / "latest").exists()
+    assert not (second / "events").exists()
     again = dragoman("train", digits, "--run", first, "--hosts", hosts)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "is complete" in again.stdout

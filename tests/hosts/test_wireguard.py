@@ -184,8 +184,8 @@ def test_over_wireguard_nothing_but_the_tunnel_and_ssh_is_on_the_plain_network(
     machine = str(nodes.layout.machine_address)
     assert flows == {("udp", here, there, WIREGUARD_PORT), ("tcp", here, machine, 22)}
 
-    for node, address in addresses.items():
-        assert ("python", address) in heard[node]
+    for rank, (node, address) in enumerate(addresses.items()):
+        assert (f"dragoman-{rank}", address) in heard[node]
         allowed = {address, "127.0.0.1", "[::1]"}
         outside = {listener for listener in heard[node] if listener[1] not in allowed}
         assert outside == {("sshd", str(nodes.node(node).address))}

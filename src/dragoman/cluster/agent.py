@@ -99,7 +99,9 @@ class News:
 
     def follow(self, job: Job) -> None:
         with self._lock:
-            self._tail = Tail(Path(job.run), job.known, job.home_token) if job.run else None
+            self._tail = None
+            if job.run:
+                self._tail = Tail(Path(job.run), job.known, job.home_token, job.run_id)
 
     def pass_on(self) -> None:
         # Output that is dropped is a pity; a gap in the records would be a fault.

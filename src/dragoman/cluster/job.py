@@ -27,6 +27,8 @@ class Job:
     """Text files to write first, by path relative to the folder."""
     run: str = ""
     """Run directory whose records are brought home; empty: none."""
+    run_id: str = ""
+    """Of the run; a directory of another one, whatever it is called, is left alone."""
     known: dict[str, int] = field(default_factory=dict)
     """Bytes that home has of each record already."""
     home_token: str = ""

@@ -22,7 +22,7 @@ from dragoman.cluster.preflight import (
     workers_of,
 )
 from dragoman.cluster.supervise import Agents, Outcome, agents_of_a_run
-from dragoman.cluster.transfer import fetch_folder, send_folder
+from dragoman.cluster.transfer import fetch_checkpoint, run_there, send_folder
 from dragoman.config import Config, dump_config
 from dragoman.console import Progress, say, warn
 from dragoman.errors import DragomanError
@@ -119,18 +119,19 @@ def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
     there = config.model_copy(
         update={"data": config.data.model_copy(update={"prepared": prepared})}
     )
-    run_there = f"runs/{run.root.name}"
+    identity = run_id(run)
     return [
         Job(
-            ["train", recipe, "--run", run_there],
+            ["train", recipe, "--run", run_there(run)],
             ready.workers[host.name],
             secret,
             first_rank=first,
             ranks=ready.ranks,
-            environment=_environment(ready, host) | {RUN_ID: run_id(run)},
+            environment=_environment(ready, host) | {RUN_ID: identity},
             folder=host.folder,
             files={recipe: dump_config(there)},
-            run=run_there,
+            run=run_there(run),
+            run_id=identity,
             known=record_sizes(run),
             home_token=token,
             relays=True,
@@ -176,17 +177,9 @@ def bring_data(ready: Ready, config: Config, prepared: str) -> Ready:
 def fetch_checkpoints(cluster: Cluster, run: RunDir, token: str) -> None:
     """Bring home what `latest` and `best` stand for on the first host."""
     host = cluster.hosts[0]
-    there = f"runs/{run.root.name}"
     with Progress("bringing checkpoints home", "bytes") as progress:
         for link in ("latest", "best"):
-            name = fetch_folder(
-                cluster,
-                host,
-                f"{there}/checkpoints/{link}",
-                run.checkpoints,
-                f"{there}/{token}",
-                progress.advance,
-            )
+            name = fetch_checkpoint(cluster, host, run, link, run_id(run), token, progress.advance)
             if name:
                 point_to(run.checkpoints, link, name)
 

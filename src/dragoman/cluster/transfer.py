@@ -16,7 +16,7 @@ from typing import IO, Any
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.ssh import failure, read_message, run_module, send_message, ssh_command
 from dragoman.errors import CorruptFileError, DragomanError, RunError, UserError, storage_errors
-from dragoman.rundir import sync_folder
+from dragoman.rundir import RunDir, has_id, sync_folder
 
 CHUNK_BYTES = 1 << 20
 MODULE = "dragoman.cluster.transfer"
@@ -39,28 +39,35 @@ def send_folder(
         _answer_of(channel, host)
 
 
-def fetch_folder(
-    cluster: Cluster, host: Host, source: str, to: Path, unless: str, advance: Advance
+def fetch_checkpoint(
+    cluster: Cluster, host: Host, run: RunDir, link: str, run_id: str, token: str, advance: Advance
 ) -> str | None:
-    """Bring the folder that `source` of the host leads to into `to`, under its own name.
+    """Bring the checkpoint that `link` of the run on the host leads to home, under its own name.
 
-    That name; None: there is nothing to bring, or the file `unless` shows that it is here already.
+    Return that name; None: there is nothing to bring, the directory there belongs to another run,
+    or the file `token` shows that it is this very directory.
     """
     with _channel(cluster, host) as channel:
         assert channel.stdin
         assert channel.stdout
-        _write_line(channel.stdin, {"give": source, "unless": unless, "in": host.folder})
+        order = {"give": link, "of": run_there(run), "id": run_id, "unless": token}
+        _write_line(channel.stdin, {**order, "in": host.folder})
         name: str | None = _answer_of(channel, host)["name"]
         if name is None:
             return None
-        if (to / _inside(name)).exists():
+        if (run.checkpoints / _inside(name)).exists():
             channel.kill()
             return name
         try:
-            read_files(channel.stdout, to / name, advance)
+            read_files(channel.stdout, run.checkpoints / name, advance)
         except EOFError:
             raise failure(host, channel.wait(), _read(channel.stderr)) from None
         return name
+
+
+def run_there(run: RunDir) -> str:
+    """The folder of the run on a host, relative to its working folder."""
+    return f"runs/{run.root.name}"
 
 
 def write_files(stream: IO[bytes], folder: Path, names: Sequence[str], advance: Advance) -> None:
@@ -111,8 +118,10 @@ def serve(stream: IO[bytes], out: IO[bytes]) -> dict[str, Any]:
             raise UserError(f"{folder}: exists already, and nothing was touched; remove it first")
         read_files(stream, folder, lambda _: None)
         return {"taken": True}
-    folder = (root / order["give"]).resolve()
-    if not folder.is_dir() or (root / order["unless"]).exists():
+    run = RunDir(root / order["of"])
+    folder = (run.checkpoints / order["give"]).resolve()
+    is_home = (run.root / order["unless"]).exists()
+    if not folder.is_dir() or is_home or not has_id(run, order["id"]):
         return {"name": None}
     send_message(sys.stdout, {"name": folder.name})
     write_files(out, folder, files_below(folder), lambda _: None)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dragoman.console import warn
 from dragoman.errors import StorageError, storage_errors
-from dragoman.rundir import RunDir, write_whole
+from dragoman.rundir import RunDir, has_id, write_whole
 
 PIECE_BYTES = 1 << 18
 
@@ -26,16 +26,23 @@ class Piece(NamedTuple):
 
 
 class Tail:
-    """Finds what was added to the records of the run directory `root` since the last look."""
+    """Finds what was added to the records of the run directory `root` since the last look.
 
-    def __init__(self, root: Path, known: Mapping[str, int], home_token: str) -> None:
-        self._root, self._token = root, home_token
+    With `run_id`, nothing of a directory that is not this run's, or not yet.
+    """
+
+    def __init__(
+        self, root: Path, known: Mapping[str, int], home_token: str, run_id: str = ""
+    ) -> None:
+        self._root, self._token, self._run_id = root, home_token, run_id
         self._sizes = dict(known)
         self._stamps: dict[str, tuple[int, int]] = {}
 
     def news(self) -> Iterator[Piece]:
         if self._token and (self._root / self._token).exists():
             return  # this is the very directory that the records would be brought to
+        if self._run_id and not has_id(RunDir(self._root), self._run_id):
+            return
         for path in sorted((self._root / "events").glob("*.jsonl")):
             yield from self._added(path)
         for path in (self._root / "translations").glob("*.txt"):

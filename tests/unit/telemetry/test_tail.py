@@ -103,3 +103,15 @@ def test_a_disk_at_home_that_refuses_stops_nothing_and_leaves_no_hole(tmp_path, 
     assert not at_home.exists()
     bring(Tail(there.root, record_sizes(home), ""), home)
     assert at_home.read_text() == "one\ntwo\nthree\n"
+
+
+def test_nothing_of_another_run_is_brought(tmp_path):
+    there = RunDir(tmp_path / "there")
+    there.root.mkdir()
+    there.status.write_text("{}")
+    tail = Tail(there.root, {}, "", run_id="ab12")
+    assert list(tail.news()) == []  # not claimed yet
+    there.id.write_text("cd34\n")
+    assert list(tail.news()) == []
+    there.id.write_text("ab12\n")
+    assert [piece.name for piece in tail.news()] == ["status.json"]
