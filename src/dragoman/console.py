@@ -1,7 +1,10 @@
 """What a person sees while waiting: lines, and a bar on a terminal or plain lines elsewhere."""
 
+import os
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 
 import rich.progress
@@ -10,8 +13,23 @@ from rich.console import Console
 QUIET_S = 2.0
 PLAIN_EVERY_S = 5.0
 
-_console = Console(highlight=False, soft_wrap=True)
-_error_console = Console(highlight=False, soft_wrap=True, stderr=True)
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Whoever has read our output is gone; what writes it, a run say, goes on without them."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+
+_console = _Console(highlight=False, soft_wrap=True)
+_error_console = _Console(highlight=False, soft_wrap=True, stderr=True)
+
+
+def open_missing_streams() -> None:
+    """A program that was started with its output closed writes to nowhere instead."""
+    nowhere = Path(os.devnull)
+    sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
 
 
 def say(text: str = "") -> None:
@@ -19,7 +37,8 @@ def say(text: str = "") -> None:
 
 
 def warn(text: str) -> None:
-    print(f"warning: {text}", file=sys.stderr, flush=True)
+    with suppress(BrokenPipeError):
+        print(f"warning: {text}", file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:

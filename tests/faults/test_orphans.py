@@ -53,6 +53,45 @@ def test_an_agent_that_is_killed_leaves_no_worker_behind(digits, tmp_path, momen
     assert [p.name for p in temporary.iterdir() if not p.name.startswith("torchinductor")] == []
 
 
+def test_a_signal_to_all_processes_at_once_is_for_the_workers_alone(digits, tmp_path):
+    """Job systems send it so."""
+    run = tmp_path / "run"
+    process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
+    wait_for_step(run, 3)
+    everybody = [psutil.Process(process.pid), *family(process.pid)]
+    for each in everybody:
+        each.terminate()
+    output, errors = process.communicate(timeout=100)
+    assert process.returncode == PREEMPTED, output + errors
+    wait_until(lambda: not running(everybody[1:]))
+
+
+def test_a_reader_of_the_output_that_goes_away_ends_no_run(digits, tmp_path):
+    run = tmp_path / "run"
+    process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
+    wait_for_step(run, 3)
+    process.stdin.close()
+    process.stdout.close()
+    process.stderr.close()
+    wait_for_step(run, 2 * max(losses(run)) + 50)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=100) == PREEMPTED
+
+
+def test_a_stopped_store_does_not_outlive_the_run(digits, tmp_path):
+    run = tmp_path / "run"
+    process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
+    wait_for_step(run, 3)
+    everybody = family(process.pid)
+    (store,) = [p for p in everybody if p.name() == "dragoman-store"]
+    store.send_signal(signal.SIGSTOP)
+    for _ in range(2):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+    process.communicate(timeout=100)
+    wait_until(lambda: not running(everybody))
+
+
 def test_a_store_that_is_slow_to_answer_on_one_machine_ends_no_run(digits, tmp_path):
     run = tmp_path / "run"
     process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)

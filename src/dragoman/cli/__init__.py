@@ -1,5 +1,6 @@
 """The command line: one file a command, thin. What is heavy is imported inside a command."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from dragoman.cli.setup import setup
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.verify_resume import verify_resume
+from dragoman.console import open_missing_streams
 from dragoman.errors import DragomanError, SaidElsewhere, UserError
 
 app = typer.Typer(
@@ -49,6 +51,7 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 def main() -> None:
     """Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but unhealthy, 75 preempted: go on."""
+    open_missing_streams()
     # Paths, settings and sentences are written to files in UTF-8, and to a screen of any encoding.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
@@ -62,11 +65,18 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         # Whoever read our output has enough, as in `dragoman translate ... | head`.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()
         sys.exit(1)
     except OSError as error:
-        if error.filename is None:  # not about a file that a user can do something about
-            raise
-        what = f"{os.fsdecode(error.filename)}: {error.strerror}"
+        if error.filename is None:
+            if error.errno != errno.ENOSPC:  # nothing that a user can do something about
+                raise
+            _write_no_more()
+        what = f"{os.fsdecode(error.filename or 'standard output')}: {error.strerror}"
         print(f"error: {what}; check the name and the right to use it", file=sys.stderr, flush=True)
         sys.exit(1)
+
+
+def _write_no_more() -> None:
+    """Python would try once more to write what is left, and fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -28,9 +28,9 @@ import psutil
 
 from dragoman.cluster.job import Job
 from dragoman.cluster.ssh import send_message
-from dragoman.cluster.zygote import Zygote
+from dragoman.cluster.zygote import Zygote, ignore_signals, signal_name
 from dragoman.distributed.launchers import worker_variables
-from dragoman.errors import DragomanError, UserError
+from dragoman.errors import DragomanError, UserError, storage_errors
 from dragoman.rundir import write_whole
 from dragoman.telemetry.tail import Tail
 
@@ -38,6 +38,8 @@ SAVING_S = 120.0
 """How long workers may take to finish their step and save when they are asked to stop."""
 FAREWELL_S = 15.0
 """How long workers may take to say who was lost and end, when one of them has failed."""
+GIVING_UP_S = 5.0
+"""What the zygote gets to report the end of workers that were killed."""
 STOPPED_S = 5.0
 """A worker that is stopped for so long is ended: the other ranks wait for it."""
 SILENCE_S = 30.0
@@ -241,6 +243,9 @@ class Agent:
         self._end_stopped()
         if time.monotonic() > self._deadline:
             self._kill_workers()
+        if self._job and self._zygote and time.monotonic() > self._deadline + GIVING_UP_S:
+            self._zygote.close()  # it does not even say that they have ended
+            self._zygote_ended()
 
     def _start(self, job: Job) -> None:
         self._job = job
@@ -263,15 +268,18 @@ class Agent:
 
     def _prepare(self, job: Job) -> None:
         if job.folder:
-            os.chdir(Path(job.folder).expanduser())
+            with storage_errors(Path(job.folder), "entering the working folder"):
+                os.chdir(Path(job.folder).expanduser())
         for name, content in job.files.items():
             write_whole(Path(name), content)
         if self._news:
             self._news.follow(job)
         self._store_port = job.store_port
         if self._zygote is None:
-            output = sys.stderr if job.relays else None
+            output = self._output_of(self._workers[0])
             self._zygote = Zygote(environment_of(job), self._hear_zygote, output, job.arguments)
+            if output is not None:
+                os.close(output)
         if job.only_warm_up:
             return
         if job.store_port:
@@ -346,7 +354,7 @@ class Agent:
         assert self._job
         assert self._zygote
         assert worker.code
-        name = signal.Signals(-worker.code).name
+        name = signal_name(-worker.code)
         hint = "; the system may have run out of memory" if name == "SIGKILL" else ""
         what = f"was ended by {name}{hint}"
         if worker.ended_by_us:
@@ -375,13 +383,13 @@ class Agent:
 
     def _stop(self) -> None:
         self._is_stopping = True
+        self._deadline = min(self._deadline, time.monotonic() + SAVING_S)
         for worker in self._workers:
             worker.signal(signal.SIGTERM)
 
     def _leave(self) -> None:
         self._is_leaving = True
         self._stop()
-        self._deadline = min(self._deadline, time.monotonic() + SAVING_S)
 
     def _end_soon(self) -> None:
         self._deadline = min(self._deadline, time.monotonic() + FAREWELL_S)
@@ -398,7 +406,7 @@ class Agent:
         """The kernel ends its children, and nobody can ask for their exit codes any more."""
         self._zygote, self._is_warm = None, False
         if self._job and not self._is_leaving:
-            self._tell_error("the process that starts the workers was ended; see what it printed")
+            self._tell_error("the process that starts the workers has ended; it may have said why")
         self._kill_workers()
         for worker in self._workers:
             worker.code = worker.code if worker.has_ended else -signal.SIGKILL
@@ -415,7 +423,7 @@ class Agent:
         if self._news:
             self._news.pass_on()
         if self._relay:
-            self._relay(ended=code)
+            self._relay(ended=code, start=job.start)
         self._is_leaving = self._is_leaving or not job.relays
         return code
 
@@ -459,6 +467,7 @@ def check_forward(port: int) -> None:
 
 
 def main() -> int:
+    ignore_signals()
     return Agent().run()
 
 

@@ -50,7 +50,8 @@ class Lookout:
         while self._missing and not self.found and not self._ended.wait(LOOK_FOR_HOSTS_S):
             for host in self._missing:
                 with suppress(DragomanError):
-                    if facts := self._look_at(host):
+                    facts = self._look_at(host)
+                    if facts and not self._ended.is_set():
                         self.found[host.name] = facts
                         say(f"{host.name} is back; the run pauses to take it in")
 
@@ -62,9 +63,17 @@ def until_the_end(
     start: Callable[[Ready, Lookout], Outcome],
     look: Look,
     given: Orders,
-) -> tuple[Ready, Outcome]:
-    """Start; with min_hosts also again, without hosts that are lost and with those that return."""
-    ready = muster(cluster, {})
+) -> tuple[Ready | None, Outcome]:
+    """Start; with min_hosts also again, without hosts that are lost and with those that return.
+
+    Without a `Ready`, somebody has asked to stop before anything had started.
+    """
+    try:
+        ready = muster(cluster, {})
+    except DragomanError:
+        if given.asked:
+            return None, Outcome(0)
+        raise
     fruitless = 0
     while True:
         step = read_status(run).step
@@ -78,6 +87,7 @@ def until_the_end(
             return ready, outcome
         fruitless = 0 if read_status(run).step > step else fruitless + 1
         if fruitless >= FRUITLESS_STARTS:
+            warn(f"{fruitless} starts in a row have brought no step, and no other is tried")
             return ready, outcome
         if outcome.error:
             warn(str(outcome.error))

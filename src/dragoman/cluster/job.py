@@ -14,6 +14,8 @@ class Job:
     """On this host."""
     secret: str
     """Of this start: heartbeats are signed with it, so that a stranger cannot forge them."""
+    start: str = ""
+    """Name of this start, to tell the end of this job from that of another."""
     first_rank: int = 0
     """Of this host's workers; the others follow."""
     ranks: int = 0

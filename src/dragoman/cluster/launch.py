@@ -18,11 +18,14 @@ import psutil
 
 from dragoman.cluster.job import Job
 from dragoman.cluster.probe import cuda_devices
+from dragoman.cluster.zygote import signal_name
 from dragoman.console import say
 from dragoman.errors import RunError, UserError
 
 AGENT = "dragoman.cluster.agent"
 LOOK_EVERY_S = 0.1
+KILL_S = 5.0
+"""What an agent gets to end at once."""
 GOES_ON = "the same command goes on from the newest checkpoint"
 
 
@@ -45,9 +48,12 @@ def launch_local(arguments: list[str], workers: int) -> int:
                 agent.wait(LOOK_EVERY_S)
             for order in given.new():
                 tell(agent.stdin, order)
+                if order == "kill":
+                    with suppress(subprocess.TimeoutExpired):
+                        agent.wait(KILL_S)
+                    agent.kill()  # where it has been stopped, it does not hear
     if code < 0:
-        name = signal.Signals(-code).name
-        raise RunError(f"the agent of the workers was ended by {name}; {GOES_ON}")
+        raise RunError(f"the agent of the workers was ended by {signal_name(-code)}; {GOES_ON}")
     return code
 
 

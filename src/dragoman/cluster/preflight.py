@@ -69,6 +69,7 @@ def preflight(
     workers: int | None,
     known: Mapping[str, Facts] | None = None,
     oversubscribe: bool = False,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> Ready:
     """`prepared` is the folder of the data on each host; `workers` a wish for each of them, more
     than it has devices for only when told to `oversubscribe`.
@@ -81,7 +82,7 @@ def preflight(
     check_public(cluster, meanings)
     check_twice(cluster, meanings)
     answers = side_by_side(
-        cluster, lambda host: known.get(host.name) or facts_of(cluster, host, prepared)
+        cluster, lambda host: known.get(host.name) or facts_of(cluster, host, prepared, is_stopping)
     )
     facts = {name: answer for name, answer in answers.items() if isinstance(answer, Facts)}
     errors = [answer for answer in answers.values() if isinstance(answer, DragomanError)]
@@ -185,9 +186,11 @@ def check_data(facts: Mapping[str, Facts], here: str | None) -> tuple[str | None
     return reference, [name for name, of_host in facts.items() if of_host.data is None]
 
 
-def facts_of(cluster: Cluster, host: Host, prepared: str) -> Facts:
+def facts_of(
+    cluster: Cluster, host: Host, prepared: str, is_stopping: Callable[[], bool] = lambda: False
+) -> Facts:
     question = {"folder": host.folder, "prepared": prepared}
-    return Facts.from_answer(ask(cluster, host, "dragoman.cluster.probe", question))
+    return Facts.from_answer(ask(cluster, host, "dragoman.cluster.probe", question, is_stopping))
 
 
 def _ssh_hostname(cluster: Cluster, host: Host) -> str:

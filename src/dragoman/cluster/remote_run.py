@@ -2,7 +2,7 @@
 
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ from dragoman.cluster.supervise import Agents, Outcome, agents_of_a_run
 from dragoman.cluster.transfer import fetch_checkpoint, run_there, send_folder
 from dragoman.config import Config, dump_config
 from dragoman.console import Progress, say, warn
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, RunError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
@@ -47,6 +47,8 @@ def train_on_hosts(
                 ready, outcome = run_until_the_end(
                     config, run, cluster, workers, oversubscribe, token, given, agents
                 )
+        if ready is None:
+            return 0  # asked to stop before anything had started
         try:
             fetch_checkpoints(ready.cluster, run, token)
         except DragomanError as error:
@@ -70,14 +72,20 @@ def run_until_the_end(
     token: str,
     given: Orders,
     agents: Agents,
-) -> tuple[Ready, Outcome]:
+) -> tuple[Ready | None, Outcome]:
     prepared = prepared_there(config)
+
+    def is_stopping() -> bool:
+        return given.asked > 0
 
     def muster(candidates: Cluster, known: Mapping[str, Facts]) -> Ready:
         ready = preflight(
-            candidates, prepared, config.training.device, workers, known, oversubscribe
+            *(candidates, prepared, config.training.device, workers),
+            known,
+            oversubscribe,
+            is_stopping,
         )
-        return bring_data(ready, config, prepared)
+        return bring_data(ready, config, prepared, is_stopping)
 
     def start(ready: Ready, lookout: Lookout) -> Outcome:
         for host in ready.cluster.hosts:
@@ -91,14 +99,15 @@ def run_until_the_end(
 
     def look(host: Host) -> Facts | None:
         """Also bring what a host lacks, and start its agent: the run goes on meanwhile."""
-        facts = facts_of(cluster, host, prepared)
+        facts = facts_of(cluster, host, prepared, is_stopping)
         if facts.code != code_hash():
             return None
         alone = cluster.model_copy(update={"hosts": (host,), "min_hosts": None})
         count = workers_of(host, {host.name: facts}, config.training.device, workers)
         ready = Ready(alone, {host.name: facts}, {}, {host.name: count})
-        facts = bring_data(ready, config, prepared).facts[host.name]
-        job = Job([], count, "", environment=user_set(), folder=host.folder)
+        facts = bring_data(ready, config, prepared, is_stopping).facts[host.name]
+        warming = secrets.token_hex(8)
+        job = Job([], count, "", warming, environment=user_set(), folder=host.folder)
         agents.warm_up(cluster, host, replace(job, only_warm_up=True, relays=True))
         return facts
 
@@ -113,7 +122,7 @@ def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
     """What each host's agent is told, in the order of the host list."""
     cluster = ready.cluster
     prepared = prepared_there(config)
-    secret = new_secret()
+    secret, start = new_secret(), secrets.token_hex(8)
     firsts = first_ranks([ready.workers[host.name] for host in cluster.hosts])
     recipe = f"recipes/{config.name}.toml"
     there = config.model_copy(
@@ -125,6 +134,7 @@ def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
             ["train", recipe, "--run", run_there(run)],
             ready.workers[host.name],
             secret,
+            start,
             first_rank=first,
             ranks=ready.ranks,
             environment=_environment(ready, host) | {RUN_ID: identity},
@@ -140,7 +150,9 @@ def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
     ]
 
 
-def bring_data(ready: Ready, config: Config, prepared: str) -> Ready:
+def bring_data(
+    ready: Ready, config: Config, prepared: str, is_stopping: Callable[[], bool]
+) -> Ready:
     """See that every host has the same prepared data: what is missing is copied, with progress.
 
     Return what is known of the hosts afterwards.
@@ -163,6 +175,8 @@ def bring_data(ready: Ready, config: Config, prepared: str) -> Ready:
         lock = threading.Lock()
 
         def advance(amount: int) -> None:
+            if is_stopping():
+                raise RunError("stopped while data was copied; the same command copies it again")
             with lock:
                 progress.advance(amount)
 

@@ -16,6 +16,7 @@ from dragoman.cluster.hosts import Cluster, Host
 from dragoman.errors import DragomanError, RunError, UserError
 
 CONNECT_TIMEOUT_S = 10
+LOOK_EVERY_S = 0.2
 SSH_FAILED = 255
 """ssh's own exit code; any other is that of what it ran."""
 # What our own programs print begins with this; login scripts may print before it what they like.
@@ -83,22 +84,43 @@ def quoted(path: str) -> str:
     return shlex.quote(path)
 
 
-def ask(cluster: Cluster, host: Host, module: str, question: dict[str, Any]) -> dict[str, Any]:
-    """What `module` answers on the host, where it calls `answer`; an error that names the host."""
-    done = subprocess.run(
+def ask(
+    cluster: Cluster,
+    host: Host,
+    module: str,
+    question: dict[str, Any],
+    is_unwanted: Callable[[], bool] = lambda: False,
+) -> dict[str, Any]:
+    """What `module` answers on the host, where it calls `answer`; an error that names the host.
+
+    However long that takes: it may have gigabytes to read. It ends when the answer `is_unwanted`.
+    """
+    asked = subprocess.Popen(
         ssh_command(cluster, host, run_module(host, module)),
-        input=json.dumps(question) + "\n",
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        check=False,
+        start_new_session=True,  # Ctrl-C reaches this process alone
     )
-    for line in done.stdout.splitlines():
+    words: str | None = json.dumps(question) + "\n"
+    while True:
+        try:
+            said, complaints = asked.communicate(words, timeout=LOOK_EVERY_S)
+            break
+        except subprocess.TimeoutExpired:
+            words = None
+            if is_unwanted():
+                asked.kill()
+                asked.communicate()
+                raise RunError(f"{host.name}: was asked, and the answer not waited for") from None
+    for line in said.splitlines():
         if message := read_message(line):
             if "error" in message:
                 raise UserError(f"{host.name}: {message['error']}")
             return message
-    raise failure(host, done.returncode, done.stderr)
+    raise failure(host, asked.returncode, complaints)
 
 
 def answer(reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

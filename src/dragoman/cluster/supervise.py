@@ -29,7 +29,7 @@ from dragoman.cluster.ssh import (
     run_module,
     ssh_command,
 )
-from dragoman.cluster.zygote import Zygote
+from dragoman.cluster.zygote import Zygote, ignore_signals
 from dragoman.errors import DragomanError, RunError, UserError
 
 ALIVE_EVERY_S = 1.0
@@ -63,6 +63,8 @@ class Member:
     has_spoken: bool = False
     store_port: int | None = None
     """On the host, forwarded to the store; None: ssh has not said yet which."""
+    start: str = ""
+    """Name of the start that its present job belongs to."""
     ranks: Sequence[int] = ()
     """Of its present job."""
     code: int | None = None
@@ -96,6 +98,7 @@ class Member:
 
     def begin(self, job: Job) -> None:
         assert self.store_port
+        self.start = job.start
         self.ranks = range(job.first_rank, job.first_rank + job.workers)
         self.tell(dataclasses.replace(job, store_port=self.store_port).to_line())
 
@@ -120,12 +123,29 @@ class Member:
                     stream.close()
 
 
+class Store:
+    """Where ranks meet, on this machine's loopback; to be made by the main thread."""
+
+    def __init__(self) -> None:
+        self.is_alive = True
+        self._keeper = Zygote(os.environ, self._hear)
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            self.port: int = listening.getsockname()[1]
+            self._keeper.fork_store(listening)
+
+    def close(self) -> None:
+        self._keeper.close()
+
+    def _hear(self, message: dict[str, Any] | None) -> None:
+        self.is_alive = self.is_alive and message is not None and "ended" not in message
+
+
 class Agents:
     """The agents of a run, by the names of their hosts, and the store where ranks meet."""
 
-    def __init__(self, store_port: int, receive: Receive) -> None:
+    def __init__(self, receive: Receive) -> None:
         """`receive` gets the messages that are not about a start itself."""
-        self._store_port, self._receive = store_port, receive
+        self._store, self._receive = Store(), receive
         self._members: dict[str, Member] = {}
         self._ended = threading.Event()
         self._speaking = threading.Thread(target=self._speak, name="alive", daemon=True)
@@ -143,6 +163,10 @@ class Agents:
         When `wants_pause`, the workers are asked to save and stop. Afterwards only agents that are
         ready for another job are left.
         """
+        if not self._store.is_alive:  # the ways to it lead nowhere any more
+            self._drop(self._members)
+            self._store.close()
+            self._store = Store()
         wanted = {host.name for host in cluster.hosts}
         self._drop(
             name
@@ -174,6 +198,7 @@ class Agents:
         self._drop(self._members)
         self._ended.set()
         self._speaking.join()
+        self._store.close()
 
     def _drop(self, names: Iterable[str]) -> None:
         dropped = [self._members.pop(name) for name in tuple(names) if name in self._members]
@@ -184,7 +209,7 @@ class Agents:
             thread.join()
 
     def _start(self, cluster: Cluster, host: Host) -> Member:
-        forward = forwarding_to(self._store_port)
+        forward = forwarding_to(self._store.port)
         process = subprocess.Popen(
             ssh_command(cluster, host, run_module(host, AGENT), forward),
             stdin=subprocess.PIPE,
@@ -192,7 +217,10 @@ class Agents:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            start_new_session=True,  # Ctrl-C reaches this process alone, which passes it on
+            # Ctrl-C, and SIGTERM to all processes at once as job systems send it, are for this
+            # process, which passes them on; ssh keeps ignoring what it was started to ignore.
+            start_new_session=True,
+            preexec_fn=ignore_signals,  # noqa: PLW1509 - it takes no lock
         )
         member = Member(host, process, time.monotonic())
         for work in (self._read_messages, self._read_complaints):
@@ -211,8 +239,9 @@ class Agents:
                         continue
                     case {"error": str(sentence)}:
                         member.error = UserError(f"{member.host.name}: {sentence}")
-                    case {"ended": int(code)}:
-                        member.code = code
+                    case {"ended": int(code), "start": str(start)}:
+                        if start == member.start:
+                            member.code = code
                     case message:
                         self._receive(member.host, message)
                 member.has_spoken = True
@@ -234,15 +263,11 @@ class Agents:
 @contextmanager
 def agents_of_a_run(receive: Receive) -> Iterator[Agents]:
     """Agents, and a store on this machine's loopback; none of them is left running."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        keeper = Zygote(os.environ, lambda message: None)
-        keeper.fork_store(listening)
-        agents = Agents(listening.getsockname()[1], receive)
+    agents = Agents(receive)
     try:
         yield agents
     finally:
         agents.close()
-        keeper.close()
 
 
 def _meet(members: Sequence[Member], jobs: Sequence[Job], given: Orders) -> Outcome | None:
@@ -314,6 +339,7 @@ def _explanation(member: Member) -> DragomanError | None:
         return failure(member.host, member.process.returncode, "".join(member.complaints))
     if member.process.returncode == SSH_FAILED:
         return RunError(
-            f"{name}: the connection to it broke; it went down, or its network did, and {GOES_ON}"
+            f"{name}: the connection to it broke; it went down, its network did, or its agent was "
+            f"ended, and {GOES_ON}"
         )
     return RunError(f"{name}: the agent there was ended, and {GOES_ON}")

@@ -5,8 +5,9 @@ once. The zygote computes nothing and starts no thread, neither of which would s
 particular it never touches CUDA.
 
 `Zygote` is the side of whoever starts it, without torch. It sends orders over a socket pair, one
-JSON object a message, and hears about the end of each child. Every child gets SIGTERM when the
-zygote ends, and the zygote when whoever started it ends, however that happened.
+JSON object a message, and hears about the end of each child. However whoever started it ends, the
+kernel then ends the zygote, and with that sends SIGTERM to each worker, which can still save. A
+SIGTERM to all processes at once, as job systems send it, is for the workers alone.
 """
 
 import ctypes
@@ -26,10 +27,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, NoReturn
 
+from dragoman.console import open_missing_streams
+
 MODULE = "dragoman.cluster.zygote"
 POLL_S = 0.05
 MESSAGE_BYTES = 1 << 17
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+IGNORED = (signal.SIGTERM, signal.SIGINT)
 # What a worker needs on its way to the first step. torch imports the last two only when an
 # optimizer takes its first step, which would take a second there.
 IMPORTS = (
@@ -118,14 +122,27 @@ class Zygote:
         self._told(None)
 
 
+def ignore_signals() -> None:
+    """For processes beside the workers: they end with whoever started them."""
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def name_process(name: str) -> None:
     """For people who look at a list of processes; at most 15 characters."""
     _libc.prctl(PR_SET_NAME, name.encode())
 
 
-def end_with_parent(parent: int) -> None:
-    """Ask the kernel for SIGTERM when the parent ends; end at once where it already has."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # one of those for real time
+        return f"signal {number}"
+
+
+def end_with_parent(parent: int, number: int) -> None:
+    """Ask the kernel for this signal when the parent ends; end at once where it already has."""
+    _libc.prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os._exit(1)
 
@@ -170,9 +187,12 @@ def _become(order: dict[str, Any], descriptors: list[int], zygote: int) -> NoRet
     """Be the child that was ordered, to its end."""
     code = 1
     try:
-        end_with_parent(zygote)
+        is_worker = "worker" in order
+        end_with_parent(zygote, signal.SIGTERM if is_worker else signal.SIGKILL)
         os.setsid()
-        if "worker" in order:
+        if is_worker:
+            for number in IGNORED:
+                signal.signal(number, signal.SIG_DFL)
             code = _work(order["worker"], order["environment"], descriptors)
         elif "store" in order:
             name_process("dragoman-store")
@@ -228,7 +248,9 @@ def _bear_witness(port: int, secret: str, rank: int, what: str) -> None:
 
 def main() -> None:
     descriptor, parent = map(int, sys.argv[1:3])
-    end_with_parent(parent)
+    open_missing_streams()
+    ignore_signals()
+    end_with_parent(parent, signal.SIGKILL)
     with socket.socket(fileno=descriptor) as channel:
         for module in IMPORTS:
             importlib.import_module(module)

@@ -29,6 +29,8 @@ _SIGNS_OF_A_LOST_PEER = (
     "Connection refused",
 )
 STORE_TIMEOUT_S = 5.0
+START_S = 180.0
+"""Until all ranks of one start have met: a host may import torch from a cold disk."""
 MEETING_TIMEOUT_S = 60.0
 """Until whoever keeps the store listens: rank 0 may import torch from a cold disk."""
 
@@ -122,7 +124,15 @@ def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
     seal = Seal(found.secret)
     # Messages between ranks are CPU tensors and travel over gloo, also where gradients use NCCL:
     # agreeing on something never waits for the GPU's queue.
-    kept = _meet("cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo", found, seal)
+    backend = "cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo"
+    try:
+        kept = _meet(backend, found, seal)
+    except (RuntimeError, ValueError) as error:
+        what = str(error).partition("\n")[0]
+        raise LostPeerError(
+            f"rank {found.rank} on {host} could not meet the other ranks: {what}; the same command "
+            "tries again"
+        ) from error
     # Heartbeats have a connection of their own: the first one may be busy waiting.
     pulse = Pulse(
         found.rank,
@@ -133,6 +143,7 @@ def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
         _set_timeout,
         ONE_HOST_SILENT_S if found.is_one_host else SILENT_S,
     )
+    _set_timeout(LONG_PATIENCE_S)
     _wait_for_all()  # now every rank has a pulse
     pulse.begin()
     parent.allow_saving()
@@ -159,7 +170,9 @@ def _meet(backend: str, found: Place, seal: Seal) -> TCPStore | None:
 
     Return the store that this rank must keep.
     """
-    patience = timedelta(seconds=LONG_PATIENCE_S)
+    # An agent of ours starts all ranks at the same moment; others may have a queue.
+    is_prompt = found.launcher == "dragoman"
+    patience = timedelta(seconds=START_S if is_prompt else LONG_PATIENCE_S)
     if found.launcher == "torchrun":
         bind_to_interface_towards(found.address, found.port)
         dist.init_process_group(backend, timeout=patience)

@@ -147,3 +147,16 @@ def test_starts_that_bring_no_step_come_to_an_end(tmp_path):
 def test_candidates_come_in_the_order_of_the_list(known, wanted):
     chosen = next_candidates(cluster_of(*NAMES), known)
     assert [host.name for host in chosen.hosts] == wanted
+
+
+def test_who_asks_to_stop_while_hosts_are_checked_is_obeyed(tmp_path):
+    world = World(tmp_path)
+
+    def muster(candidates, known):
+        world.given.asked = 1
+        raise UserError("a was asked, and the answer not waited for")
+
+    ready, outcome = until_the_end(
+        world.cluster, world.run, muster, world.start, world.look, world.given
+    )
+    assert (ready, outcome.code, world.started) == (None, 0, [])
