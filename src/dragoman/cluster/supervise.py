@@ -281,6 +281,8 @@ def _meet(members: Sequence[Member], jobs: Sequence[Job], given: Orders) -> Outc
             if ended := _ended(members):
                 return ended
             _attend(members, given)
+        if given.asked:  # it was passed on to agents that have nothing to stop yet
+            return Outcome(0)
         member.begin(job)
     return None
 

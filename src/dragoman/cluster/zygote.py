@@ -158,9 +158,12 @@ def serve(channel: socket.socket) -> None:
             if not message:
                 return
             order = json.loads(message)
+            # What is sent to a child that has just been born waits until it no longer ignores it.
+            signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
             if (child := os.fork()) == 0:
                 channel.close()
                 _become(order, descriptors, zygote)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED)
             for descriptor in descriptors:
                 os.close(descriptor)
             names[child] = order["name"]
@@ -193,6 +196,7 @@ def _become(order: dict[str, Any], descriptors: list[int], zygote: int) -> NoRet
         if is_worker:
             for number in IGNORED:
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED)
             code = _work(order["worker"], order["environment"], descriptors)
         elif "store" in order:
             name_process("dragoman-store")
