@@ -25,6 +25,11 @@ _UNFINISHED = re.compile(
     r"\.(run-id|config\.toml|report\.(html|md)|[\w.-]+\.(json|txt))-([0-9a-f]{16}|[a-z0-9_]{8})"
 )
 
+# Directly in a run directory.
+_OWN_FILE = re.compile(
+    r"config\.toml|run-id|(manifest|status|mlflow|wandb|trace)\.json|report\.(html|md)|evaluation-.+|\.lock"
+)
+
 
 @dataclass(frozen=True)
 class RunDir:
@@ -89,6 +94,20 @@ def has_id(run: RunDir, run_id: str) -> bool:
         return run.id.read_text(encoding="ascii").strip() == run_id
     except (OSError, UnicodeDecodeError):
         return False
+
+
+def is_own_file(run: RunDir, path: Path) -> bool:
+    """Whether `path`, or what it links to, is what the run itself keeps there."""
+    root = run.root.resolve()
+    folders = [
+        folder.resolve()
+        for folder in (run.checkpoints, run.events, run.tensorboard, run.references.parent)
+    ]
+    return any(
+        any(place.is_relative_to(folder) for folder in folders)
+        or (place.parent == root and _OWN_FILE.fullmatch(place.name) is not None)
+        for place in (path.parent.resolve() / path.name, path.resolve())
+    )
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -125,6 +125,44 @@ def test_text_in_text_out_in_every_way(digits, tmp_path):
     assert RunDir(run).status.exists()
 
 
+def test_translations_go_through_links_and_pipes_and_never_over_what_is_needed(digits, tmp_path):
+    run = tmp_path / "run"
+    assert dragoman("train", digits, "--run", run, "--set", "training.steps=2").returncode == 0
+    text, target, link = (tmp_path / name for name in ("in.txt", "target.txt", "link.txt"))
+    text.write_text("one two\n")
+    target.write_text("old")
+    link.symlink_to(target)
+    expected = dragoman("translate", run, "one two").stdout
+    assert dragoman("translate", run, "-i", text, "-o", link).returncode == 0
+    assert (link.is_symlink(), target.read_text()) == (True, expected)
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert dragoman("translate", run, "-i", text, "-o", pipe).returncode == 0
+    assert os.read(reader, 10_000).decode() == expected
+    os.close(reader)
+    assert pipe.is_fifo()
+
+    same = tmp_path / "same.txt"
+    same.symlink_to(text)
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    for output, code, said in (
+        (tmp_path, 2, "is a folder; name a file"),
+        (text, 2, "is --input as well"),
+        (same, 2, "is --input as well"),
+        (run / "config.toml", 2, "belongs to the run"),
+        (run / "checkpoints" / "best" / "model.safetensors", 2, "belongs to the run"),
+        (run / "checkpoints" / "new.txt", 2, "belongs to the run"),
+        (loop, 1, "loop: "),
+    ):
+        assert said in sentence(dragoman("translate", run, "-i", text, "-o", output), code)
+    assert text.read_text() == "one two\n"
+    assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+
 def crafted(checkpoint, change):
     """A checkpoint whose content is wrong and whose hashes are right."""
     change(checkpoint)
