@@ -18,6 +18,7 @@ from dragoman.errors import CorruptFileError, storage_errors
 
 MOST_JSON_BYTES = 256_000_000
 """Of a file that is read as a whole: far more than the largest data passport."""
+MOST_ID_BYTES = 1000
 
 # Beside a file that is being written whole, until it is renamed. The second kind of ending is what
 # Python's tempfile gave them before.
@@ -91,7 +92,7 @@ class RunDir:
 
 def has_id(run: RunDir, run_id: str) -> bool:
     try:
-        return run.id.read_text(encoding="ascii").strip() == run_id
+        return read_bounded(run.id, MOST_ID_BYTES).decode("ascii").strip() == run_id
     except (OSError, UnicodeDecodeError):
         return False
 

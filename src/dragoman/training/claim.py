@@ -1,9 +1,11 @@
 """Whose run directory is it? One config, one data set, one training at a time. Without torch."""
 
+import errno
 import fcntl
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 
 from dragoman.config import Config, dump_config, load_config
 from dragoman.errors import CorruptFileError, UserError, storage_errors
-from dragoman.rundir import RunDir, remove_unfinished, write_whole
+from dragoman.rundir import MOST_ID_BYTES, RunDir, read_bounded, remove_unfinished, write_whole
 from dragoman.shards.passport import Passport
 from dragoman.training.manifest import read_manifest
 
@@ -105,7 +107,7 @@ def known_id(run: RunDir) -> str:
 def run_id(run: RunDir) -> str:
     """The id of a run that has been claimed."""
     try:
-        text = run.id.read_text(encoding="ascii").strip()
+        text = read_bounded(run.id, MOST_ID_BYTES).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise CorruptFileError(f"{run.id}: cannot be read ({error})") from error
     if not re.fullmatch(r"[0-9a-f]{8,64}", text):
@@ -161,9 +163,7 @@ def check_data(run: RunDir, passport: Passport) -> None:
 def locked(run: RunDir, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
     """Refuse a run that another process on this machine is training."""
     path = run.root / LOCK
-    with storage_errors(run.root, "locking the run"):
-        file = path.open("w")
-    with file:
+    with os.fdopen(_open_lock(path), "rb") as file:
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)
         except OSError:
@@ -172,6 +172,22 @@ def locked(run: RunDir, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
                 "or name another folder with --run"
             ) from None
         yield
+
+
+def _open_lock(path: Path) -> int:
+    """A descriptor of a regular file: what a link leads to is not ours, and a pipe would wait."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with storage_errors(path.parent, "locking the run"):
+        try:
+            descriptor = os.open(path, flags, 0o666)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+                raise
+        else:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return descriptor
+            os.close(descriptor)
+    raise UserError(f"{path}: should be a regular file, which locks the run; remove it")
 
 
 def run_folder(config: Config, given: Path | None) -> RunDir:

@@ -1,11 +1,12 @@
 import fcntl
+import os
 
 import pytest
 
 from dragoman.config import load_config, parse_config
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.preparation import prepare
-from dragoman.rundir import RunDir, write_json
+from dragoman.rundir import RunDir, has_id, write_json
 from dragoman.training.claim import (
     RUN_ID,
     bound_changes,
@@ -160,6 +161,33 @@ def test_a_torn_id_is_named(digits_config, tmp_path):
     run.id.write_text("")
     with pytest.raises(CorruptFileError, match=r"run-id: should hold the run's id"):
         claim_run(run, digits_config)
+
+
+def test_a_lock_that_is_no_file_of_ours_is_named_and_left_as_it_is(tmp_path):
+    run = RunDir(tmp_path / "run")
+    run.root.mkdir()
+    thesis, lock = tmp_path / "thesis.txt", run.root / ".lock"
+    thesis.write_text("x")
+    for make in (lambda: lock.symlink_to(thesis), lambda: os.mkfifo(lock), lock.mkdir):
+        make()
+        with pytest.raises(UserError, match=r"\.lock: should be a regular file"), locked(run):
+            pass
+        lock.rmdir() if lock.is_dir() else lock.unlink()
+    assert thesis.read_text() == "x"
+
+
+@pytest.mark.timeout(60)
+def test_an_id_without_an_end_is_not_read(tmp_path):
+    run = RunDir(tmp_path)
+    os.mkfifo(run.id)
+    with pytest.raises(CorruptFileError, match=r"run-id: cannot be read .*not a regular file"):
+        run_id(run)
+    assert not has_id(run, ONE)
+    run.id.unlink()
+    run.id.symlink_to("/dev/zero")
+    with pytest.raises(CorruptFileError, match=r"run-id: cannot be read .*not a regular file"):
+        run_id(run)
+    assert not has_id(run, ONE)
 
 
 def test_of_two_who_make_the_same_new_run_one_is_refused(digits_config, tmp_path):
