@@ -135,6 +135,25 @@ def test_a_run_from_before_there_were_ids_gets_one(digits_config, tmp_path, monk
     assert claim_run(run, digits_config) == ONE
 
 
+def test_an_id_that_was_lost_comes_back_from_the_checkpoints(digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    given = claim_run(run, digits_config)
+    run.id.unlink()
+    saved = {5: {"id": given}, 10: {"id": given}, 15: {}}  # one from before there were ids
+    for step, owner in saved.items():
+        manifest = run.checkpoints / f"step-{step:08d}" / "manifest.json"
+        write_json(manifest, {"step": step, "owner": owner, "files": {}})
+    (run.checkpoints / "step-00000020").mkdir()
+    with pytest.raises(UserError, match="belongs to another run"):
+        claim_run(run, digits_config, OTHER)
+    assert claim_run(run, digits_config) == run_id(run) == given
+
+    run.id.unlink()
+    manifest = run.checkpoints / "step-00000015" / "manifest.json"
+    write_json(manifest, {"step": 15, "owner": {"id": OTHER}, "files": {}})
+    assert claim_run(run, digits_config) not in (given, OTHER), "it cannot be told whose it is"
+
+
 def test_a_folder_of_another_run_with_the_same_name_is_refused(digits, tmp_path, monkeypatch):
     """As when expA/model and expB/model are trained on the same hosts."""
     run = RunDir(tmp_path / "model")
