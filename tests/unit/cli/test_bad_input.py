@@ -1,6 +1,7 @@
 """What a person may get wrong: one sentence that names it, the right exit code, no traceback."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -9,6 +10,7 @@ from processes import dragoman
 from safetensors.torch import load_file, save_file
 
 from dragoman import config
+from dragoman.checkpoints.names import point_to
 from dragoman.cli import arguments
 from dragoman.rundir import RunDir, read_json, sha256_of, write_json
 
@@ -161,6 +163,22 @@ def test_translations_go_through_links_and_pipes_and_never_over_what_is_needed(d
         assert said in sentence(dragoman("translate", run, "-i", text, "-o", output), code)
     assert text.read_text() == "one two\n"
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+
+def test_checkpoints_of_another_run_are_refused(digits, tmp_path):
+    run, other = tmp_path / "run", tmp_path / "other"
+    two_steps = ["train", digits, "--set", "training.steps=2", "--run"]
+    assert dragoman(*two_steps, run).returncode == 0
+    shutil.copytree(run, other, symlinks=True)
+    RunDir(other).id.write_text("ab12" * 8)
+    manifest = other / "checkpoints" / "step-00000002" / "manifest.json"
+    content = read_json(manifest)
+    write_json(manifest, content | {"owner": content["owner"] | {"id": "ab12" * 8}})
+    assert dragoman("translate", other, "one").returncode == 0
+    point_to(run / "checkpoints", "best", str(other / "checkpoints" / "step-00000002"))
+    assert dragoman("translate", run, "--checkpoint", "2", "one").returncode == 0
+    for command in (["translate", run, "one"], ["evaluate", run, "--split", "validation"]):
+        assert "belongs to another run: its id is 'ab12" in sentence(dragoman(*command), 1)
 
 
 def crafted(checkpoint, change):
