@@ -18,11 +18,17 @@ from dragoman.errors import CorruptFileError, storage_errors
 
 MOST_JSON_BYTES = 256_000_000
 """Of a file that is read as a whole: far more than the largest data passport."""
+MOST_ID_BYTES = 1000
 
 # Beside a file that is being written whole, until it is renamed. The second kind of ending is what
 # Python's tempfile gave them before.
 _UNFINISHED = re.compile(
     r"\.(run-id|config\.toml|report\.(html|md)|[\w.-]+\.(json|txt))-([0-9a-f]{16}|[a-z0-9_]{8})"
+)
+
+# Directly in a run directory.
+_OWN_FILE = re.compile(
+    r"config\.toml|run-id|(manifest|status|mlflow|wandb|trace)\.json|report\.(html|md)|evaluation-.+|\.lock"
 )
 
 
@@ -86,9 +92,23 @@ class RunDir:
 
 def has_id(run: RunDir, run_id: str) -> bool:
     try:
-        return run.id.read_text(encoding="ascii").strip() == run_id
+        return read_bounded(run.id, MOST_ID_BYTES).decode("ascii").strip() == run_id
     except (OSError, UnicodeDecodeError):
         return False
+
+
+def is_own_file(run: RunDir, path: Path) -> bool:
+    """Whether `path`, or what it links to, is what the run itself keeps there."""
+    root = run.root.resolve()
+    folders = [
+        folder.resolve()
+        for folder in (run.checkpoints, run.events, run.tensorboard, run.references.parent)
+    ]
+    return any(
+        any(place.is_relative_to(folder) for folder in folders)
+        or (place.parent == root and _OWN_FILE.fullmatch(place.name) is not None)
+        for place in (path.parent.resolve() / path.name, path.resolve())
+    )
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

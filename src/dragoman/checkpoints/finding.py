@@ -110,13 +110,15 @@ def find_equal(roots: Sequence[Path], step: int, manifest_sha256: str) -> Checkp
     return None
 
 
-def find_checkpoint(root: Path, which: str) -> Checkpoint:
-    """`which` is best, latest or a step; what it names must verify."""
+def find_checkpoint(root: Path, which: str, owner: Owner | None = None) -> Checkpoint:
+    """`which` is best, latest or a step; what it names must verify, as in `verify`."""
     if which in (names.BEST, names.LATEST):
         link = root / which
         if link.exists():
             checkpoint = Checkpoint(link.resolve())
-        elif newest := newest_whole(root):
+        elif link.is_symlink():
+            checkpoint = _being_replaced(link)
+        elif newest := newest_whole(root, owner):
             return newest
         else:
             raise UserError(f"{root}: holds no checkpoint yet; train the run first")
@@ -128,8 +130,22 @@ def find_checkpoint(root: Path, which: str) -> Checkpoint:
         checkpoint = found[int(which)]
     else:
         raise UserError(f"checkpoint {which!r} should be best, latest or the number of a step")
-    verify(checkpoint)
+    verify(checkpoint, owner)
     return checkpoint
+
+
+def _being_replaced(link: Path) -> Checkpoint:
+    """What `link` stands for while the folder that it leads to is not there."""
+    target = link.readlink()
+    found = all_checkpoints(link.parent)
+    for checkpoint in found:
+        if target == Path(folder_of(checkpoint.step)):
+            return checkpoint
+    steps = ", ".join(str(checkpoint.step) for checkpoint in found) or "none"
+    raise UserError(
+        f"{link.parent}: {link.name} points to {target}, which is missing; "
+        f"name a step with --checkpoint, there are: {steps}"
+    )
 
 
 def _newest_first(roots: Sequence[Path]) -> tuple[list[Checkpoint], bool]:

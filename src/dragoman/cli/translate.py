@@ -1,12 +1,16 @@
+import stat
 import sys
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from dragoman.cli.arguments import Average, Beam, CheckpointName, Run
+
+if TYPE_CHECKING:
+    from dragoman.rundir import RunDir
 
 LINES_AT_ONCE = 2000
 CHARACTERS_AT_ONCE = 1_000_000
@@ -39,12 +43,14 @@ def translate(
     from dragoman.decoding.translator import translate as translate_texts
     from dragoman.distributed.group import pick_device
     from dragoman.errors import UserError
-    from dragoman.rundir import RunDir, write_whole
+    from dragoman.rundir import RunDir
 
     if sentences and file:
         raise UserError("sentences and --input were both given; use one of them")
-    device = pick_device("auto")
     directory = RunDir(run)
+    if output:
+        _check_output(output, file, directory)
+    device = pick_device("auto")
     trained = load_trained(directory, checkpoint, average, device)
     settings, longest = DecodingSettings(), LONGEST_TOKENS
     if directory.config.exists():
@@ -78,7 +84,48 @@ def translate(
             else:
                 print("\n".join(texts), flush=True)
     if output:
-        write_whole(output, "".join(f"{text}\n" for text in translated))
+        _write(output, "".join(f"{text}\n" for text in translated))
+
+
+def _check_output(output: Path, file: Path | None, run: "RunDir") -> None:
+    """Refuse, before the work, to write where it would destroy what is needed."""
+    from dragoman.errors import UserError
+    from dragoman.rundir import is_own_file
+
+    mode = _mode_of(output)
+    if stat.S_ISDIR(mode):
+        raise UserError(f"{output}: is a folder; name a file with --output")
+    # A terminal may be both.
+    if file and file.exists() and mode and not stat.S_ISCHR(mode) and output.samefile(file):
+        raise UserError(f"{output}: is --input as well; name another file with --output")
+    if is_own_file(run, output):
+        raise UserError(
+            f"{output}: belongs to the run {run.root} itself; name another file with --output"
+        )
+
+
+def _write(output: Path, text: str) -> None:
+    """Whole, behind a link too; into a pipe or a device, which must stay what it is, in place."""
+    from dragoman.errors import storage_errors
+    from dragoman.rundir import write_whole
+
+    mode = _mode_of(output)
+    if mode and not stat.S_ISREG(mode):
+        with storage_errors(output, "writing translations"), output.open("wb") as file:
+            file.write(text.encode())
+    else:
+        write_whole(output.resolve(), text)
+
+
+def _mode_of(path: Path) -> int:
+    """Of what `path` links to, if it is a link; 0: there is nothing yet."""
+    from dragoman.errors import storage_errors
+
+    with storage_errors(path, "writing translations"):
+        try:
+            return path.stat().st_mode
+        except FileNotFoundError:
+            return 0
 
 
 def _batches(lines: Iterator[str], at_once: int) -> Iterator[list[str]]:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import torch
 
-from dragoman.checkpoints.checkpoint import Checkpoint, average, check_tensors
+from dragoman.checkpoints.checkpoint import Checkpoint, Owner, average, check_tensors
 from dragoman.checkpoints.finding import all_checkpoints, find_checkpoint, verify
 from dragoman.checkpoints.names import MODEL, TOKENIZER
 from dragoman.checkpoints.schema import read_state
@@ -14,6 +14,7 @@ from dragoman.model.size import size_of
 from dragoman.model.transformer import Transformer
 from dragoman.rundir import RunDir
 from dragoman.tokenizer import Tokenizer
+from dragoman.training.claim import known_id
 
 
 class Trained(NamedTuple):
@@ -24,16 +25,22 @@ class Trained(NamedTuple):
 
 
 def load_trained(run: RunDir, which: str, averaged: int, device: torch.device) -> Trained:
-    """`which` checkpoint (best, latest or a step), or the mean of the newest `averaged`."""
+    """`which` checkpoint (best, latest or a step), or the mean of the newest `averaged`.
+
+    Refuses checkpoints that another run has saved.
+    """
     if not run.root.is_dir():
         raise UserError(f"{run.root}: no such run; the folder runs holds what was trained here")
+    # Without an id there is nothing to tell its checkpoints from another run's.
+    known = known_id(run)
+    owner = {"id": known} if known else {}
     try:
-        return _loaded(run, which, averaged, device)
+        return _loaded(run, which, averaged, device, owner)
     except CorruptFileError as error:
         raise CorruptFileError(f"{error}; name another checkpoint with --checkpoint") from error
 
 
-def _loaded(run: RunDir, which: str, averaged: int, device: torch.device) -> Trained:
+def _loaded(run: RunDir, which: str, averaged: int, device: torch.device, owner: Owner) -> Trained:
     if averaged > 1:
         chosen = all_checkpoints(run.checkpoints)[-averaged:]
         if len(chosen) < averaged:
@@ -42,9 +49,9 @@ def _loaded(run: RunDir, which: str, averaged: int, device: torch.device) -> Tra
                 "are to be averaged; ask for fewer, or keep more with checkpoints.keep_last"
             )
         for checkpoint in chosen:
-            verify(checkpoint)
+            verify(checkpoint, owner)
     else:
-        chosen = [find_checkpoint(run.checkpoints, which)]
+        chosen = [find_checkpoint(run.checkpoints, which, owner)]
     model, tokenizer = _model_of(chosen[-1]), _tokenizer_of(chosen[-1])
     shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
     for checkpoint in chosen:

@@ -1,17 +1,20 @@
 """Whose run directory is it? One config, one data set, one training at a time. Without torch."""
 
+import errno
 import fcntl
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from dragoman.checkpoints.schema import read_manifest as read_checkpoint_manifest
 from dragoman.config import Config, dump_config, load_config
 from dragoman.errors import CorruptFileError, UserError, storage_errors
-from dragoman.rundir import RunDir, remove_unfinished, write_whole
+from dragoman.rundir import MOST_ID_BYTES, RunDir, read_bounded, remove_unfinished, write_whole
 from dragoman.shards.passport import Passport
 from dragoman.training.manifest import read_manifest
 
@@ -55,6 +58,7 @@ HOST_KEYS = (
     "preemption",
 )
 LOCK = ".lock"
+_ID = re.compile(r"[0-9a-f]{8,64}")
 RUN_ID = "DRAGOMAN_RUN_ID"
 """The environment variable by which a launcher tells the workers on other hosts which run it is."""
 
@@ -88,27 +92,30 @@ def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
     with storage_errors(run.root, "making the run directory"):
         run.root.mkdir(parents=True, exist_ok=True)
     # Several hosts may claim at once, and none while it is trained; but an id is made only once.
-    with locked(run, fcntl.LOCK_SH if found_id else fcntl.LOCK_EX):
+    with locked(run, fcntl.LOCK_SH if run.id.exists() else fcntl.LOCK_EX):
         remove_unfinished(run.root)
         remove_unfinished(run.references.parent)
         write_whole(run.config, dump_config(config))
         if not run.id.exists():
-            write_whole(run.id, (expected_id or secrets.token_hex(16)) + "\n")
+            write_whole(run.id, (expected_id or found_id or secrets.token_hex(16)) + "\n")
     return run_id(run)
 
 
 def known_id(run: RunDir) -> str:
-    """Empty: nobody has claimed the run yet, or only a version that knew of no ids."""
-    return run_id(run) if run.id.exists() else ""
+    """The run's id; where its file was lost, the one that the run's checkpoints agree on.
+
+    Empty: nobody has claimed the run yet, or only a version that knew of no ids.
+    """
+    return run_id(run) if run.id.exists() else _id_of_checkpoints(run)
 
 
 def run_id(run: RunDir) -> str:
     """The id of a run that has been claimed."""
     try:
-        text = run.id.read_text(encoding="ascii").strip()
+        text = read_bounded(run.id, MOST_ID_BYTES).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise CorruptFileError(f"{run.id}: cannot be read ({error})") from error
-    if not re.fullmatch(r"[0-9a-f]{8,64}", text):
+    if not _ID.fullmatch(text):
         raise CorruptFileError(
             f"{run.id}: should hold the run's id, some hexadecimal digits; the manifests of the "
             "run's checkpoints have it as the id of their owner"
@@ -161,9 +168,7 @@ def check_data(run: RunDir, passport: Passport) -> None:
 def locked(run: RunDir, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
     """Refuse a run that another process on this machine is training."""
     path = run.root / LOCK
-    with storage_errors(run.root, "locking the run"):
-        file = path.open("w")
-    with file:
+    with os.fdopen(_open_lock(path), "rb") as file:
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)
         except OSError:
@@ -176,6 +181,33 @@ def locked(run: RunDir, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 def run_folder(config: Config, given: Path | None) -> RunDir:
     return RunDir(given or Path("runs") / config.name)
+
+
+def _id_of_checkpoints(run: RunDir) -> str:
+    """Empty: no checkpoint names its owner, or two name different ones."""
+    found: set[str] = set()
+    for folder in run.checkpoints.glob("step-*"):
+        with suppress(CorruptFileError):
+            found.add(read_checkpoint_manifest(folder).owner.get("id", ""))
+    found.discard("")
+    agreed = found.pop() if len(found) == 1 else ""
+    return agreed if _ID.fullmatch(agreed) else ""
+
+
+def _open_lock(path: Path) -> int:
+    """A descriptor of a regular file: what a link leads to is not ours, and a pipe would wait."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with storage_errors(path.parent, "locking the run"):
+        try:
+            descriptor = os.open(path, flags, 0o666)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+                raise
+        else:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return descriptor
+            os.close(descriptor)
+    raise UserError(f"{path}: should be a regular file, which locks the run; remove it")
 
 
 def _is_empty_folder(path: Path) -> bool:

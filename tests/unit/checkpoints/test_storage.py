@@ -299,6 +299,17 @@ def test_a_checkpoint_that_is_not_there_is_explained(tmp_path):
         find_checkpoint(tmp_path, "newest")
 
 
+@pytest.mark.parametrize("link", ["best", "latest"])
+@pytest.mark.parametrize("target", ["step-00000010", "best", "latest", "../gone/step-00000005"])
+def test_a_link_that_leads_nowhere_is_not_taken_for_the_newest(tmp_path, link, target):
+    save(tmp_path, 5)
+    for name in ("best", "latest"):
+        point_to(tmp_path, name, target)
+    told = f"{link} points to {target}, which is missing; name a step with --checkpoint.*: 5"
+    with pytest.raises(UserError, match=told):
+        find_checkpoint(tmp_path, link)
+
+
 def test_pruning_keeps_what_it_is_told_to(tmp_path):
     for step in (5, 10, 15, 20):
         save(tmp_path, step)

@@ -1,6 +1,7 @@
 """What a person may get wrong: one sentence that names it, the right exit code, no traceback."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -9,6 +10,7 @@ from processes import dragoman
 from safetensors.torch import load_file, save_file
 
 from dragoman import config
+from dragoman.checkpoints.names import point_to
 from dragoman.cli import arguments
 from dragoman.rundir import RunDir, read_json, sha256_of, write_json
 
@@ -123,6 +125,60 @@ def test_text_in_text_out_in_every_way(digits, tmp_path):
     )
     assert "standard input, line 1: not UTF-8" in sentence(broken, 2)
     assert RunDir(run).status.exists()
+
+
+def test_translations_go_through_links_and_pipes_and_never_over_what_is_needed(digits, tmp_path):
+    run = tmp_path / "run"
+    assert dragoman("train", digits, "--run", run, "--set", "training.steps=2").returncode == 0
+    text, target, link = (tmp_path / name for name in ("in.txt", "target.txt", "link.txt"))
+    text.write_text("one two\n")
+    target.write_text("old")
+    link.symlink_to(target)
+    expected = dragoman("translate", run, "one two").stdout
+    assert dragoman("translate", run, "-i", text, "-o", link).returncode == 0
+    assert (link.is_symlink(), target.read_text()) == (True, expected)
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert dragoman("translate", run, "-i", text, "-o", pipe).returncode == 0
+    assert os.read(reader, 10_000).decode() == expected
+    os.close(reader)
+    assert pipe.is_fifo()
+
+    same = tmp_path / "same.txt"
+    same.symlink_to(text)
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    for output, code, said in (
+        (tmp_path, 2, "is a folder; name a file"),
+        (text, 2, "is --input as well"),
+        (same, 2, "is --input as well"),
+        (run / "config.toml", 2, "belongs to the run"),
+        (run / "checkpoints" / "best" / "model.safetensors", 2, "belongs to the run"),
+        (run / "checkpoints" / "new.txt", 2, "belongs to the run"),
+        (loop, 1, "loop: "),
+    ):
+        assert said in sentence(dragoman("translate", run, "-i", text, "-o", output), code)
+    assert text.read_text() == "one two\n"
+    assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+
+def test_checkpoints_of_another_run_are_refused(digits, tmp_path):
+    run, other = tmp_path / "run", tmp_path / "other"
+    two_steps = ["train", digits, "--set", "training.steps=2", "--run"]
+    assert dragoman(*two_steps, run).returncode == 0
+    shutil.copytree(run, other, symlinks=True)
+    RunDir(other).id.write_text("ab12" * 8)
+    manifest = other / "checkpoints" / "step-00000002" / "manifest.json"
+    content = read_json(manifest)
+    write_json(manifest, content | {"owner": content["owner"] | {"id": "ab12" * 8}})
+    assert dragoman("translate", other, "one").returncode == 0
+    point_to(run / "checkpoints", "best", str(other / "checkpoints" / "step-00000002"))
+    assert dragoman("translate", run, "--checkpoint", "2", "one").returncode == 0
+    for command in (["translate", run, "one"], ["evaluate", run, "--split", "validation"]):
+        assert "belongs to another run: its id is 'ab12" in sentence(dragoman(*command), 1)
 
 
 def crafted(checkpoint, change):

@@ -1,11 +1,12 @@
 import fcntl
+import os
 
 import pytest
 
 from dragoman.config import load_config, parse_config
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.preparation import prepare
-from dragoman.rundir import RunDir, write_json
+from dragoman.rundir import RunDir, has_id, write_json
 from dragoman.training.claim import (
     RUN_ID,
     bound_changes,
@@ -134,6 +135,25 @@ def test_a_run_from_before_there_were_ids_gets_one(digits_config, tmp_path, monk
     assert claim_run(run, digits_config) == ONE
 
 
+def test_an_id_that_was_lost_comes_back_from_the_checkpoints(digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    given = claim_run(run, digits_config)
+    run.id.unlink()
+    saved = {5: {"id": given}, 10: {"id": given}, 15: {}}  # one from before there were ids
+    for step, owner in saved.items():
+        manifest = run.checkpoints / f"step-{step:08d}" / "manifest.json"
+        write_json(manifest, {"step": step, "owner": owner, "files": {}})
+    (run.checkpoints / "step-00000020").mkdir()
+    with pytest.raises(UserError, match="belongs to another run"):
+        claim_run(run, digits_config, OTHER)
+    assert claim_run(run, digits_config) == run_id(run) == given
+
+    run.id.unlink()
+    manifest = run.checkpoints / "step-00000015" / "manifest.json"
+    write_json(manifest, {"step": 15, "owner": {"id": OTHER}, "files": {}})
+    assert claim_run(run, digits_config) not in (given, OTHER), "it cannot be told whose it is"
+
+
 def test_a_folder_of_another_run_with_the_same_name_is_refused(digits, tmp_path, monkeypatch):
     """As when expA/model and expB/model are trained on the same hosts."""
     run = RunDir(tmp_path / "model")
@@ -160,6 +180,33 @@ def test_a_torn_id_is_named(digits_config, tmp_path):
     run.id.write_text("")
     with pytest.raises(CorruptFileError, match=r"run-id: should hold the run's id"):
         claim_run(run, digits_config)
+
+
+def test_a_lock_that_is_no_file_of_ours_is_named_and_left_as_it_is(tmp_path):
+    run = RunDir(tmp_path / "run")
+    run.root.mkdir()
+    thesis, lock = tmp_path / "thesis.txt", run.root / ".lock"
+    thesis.write_text("x")
+    for make in (lambda: lock.symlink_to(thesis), lambda: os.mkfifo(lock), lock.mkdir):
+        make()
+        with pytest.raises(UserError, match=r"\.lock: should be a regular file"), locked(run):
+            pass
+        lock.rmdir() if lock.is_dir() else lock.unlink()
+    assert thesis.read_text() == "x"
+
+
+@pytest.mark.timeout(60)
+def test_an_id_without_an_end_is_not_read(tmp_path):
+    run = RunDir(tmp_path)
+    os.mkfifo(run.id)
+    with pytest.raises(CorruptFileError, match=r"run-id: cannot be read .*not a regular file"):
+        run_id(run)
+    assert not has_id(run, ONE)
+    run.id.unlink()
+    run.id.symlink_to("/dev/zero")
+    with pytest.raises(CorruptFileError, match=r"run-id: cannot be read .*not a regular file"):
+        run_id(run)
+    assert not has_id(run, ONE)
 
 
 def test_of_two_who_make_the_same_new_run_one_is_refused(digits_config, tmp_path):
