@@ -89,6 +89,8 @@ Seconds = Annotated[float, above(0, 86_400)]
 Hours = Annotated[float, above(0, 1_000_000)]
 Price = Annotated[float, between(0, 1_000_000)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+# Nothing is learned from less than a tenth, and close to 1 nothing is left to scale up.
+DropoutShare = Annotated[float, between(0, 0.9)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 # As long as a path may be. What is a path or an address cannot hold a line feed or a NUL.
 Text = Annotated[str, Field(max_length=4096), AfterValidator(_printable)]
@@ -139,7 +141,7 @@ class Section(BaseModel):
 class SourceSettings(Section):
     """What all kinds of sources have."""
 
-    weight: Annotated[float, above(0, 1000)] = 1.0
+    weight: Annotated[float, between(0.0001, 1000)] = 1.0
     """Training sees its pairs this many times an epoch; below 1, a share of them."""
     languages: Annotated[str, Field(pattern=r"^([A-Za-z_]+-[A-Za-z_]+)?$")] = ""
     """Its own language pair, as en-de; empty: the data's. The data's pair reversed swaps sides."""
@@ -329,11 +331,11 @@ class ModelSettings(Section):
     """Attention heads; divides width."""
     filter: Annotated[int, between(1, 1_048_576)]
     """Inner size of the feed-forward part."""
-    dropout: Share = 0.1
+    dropout: DropoutShare = 0.1
     """On embeddings and on what each part of a layer adds."""
-    attention_dropout: Share = 0.0
+    attention_dropout: DropoutShare = 0.0
     """On attention weights."""
-    activation_dropout: Share = 0.0
+    activation_dropout: DropoutShare = 0.0
     """Inside the feed-forward part."""
 
     @model_validator(mode="before")

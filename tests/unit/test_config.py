@@ -91,8 +91,15 @@ def test_a_wrong_value_is_named_with_its_key(text, right, wrong, key):
         ("preemption.poll_every_s=inf", "should be above 0 and at most 86,400"),
         ("cleaning.max_ratio=inf", "should be above 1 and at most 1,000,000"),
         ('data.folder="a\\u0000b"', "data.folder = 'a\\x00b' should be text without control"),
-        ('data.train=[{kind="phrasebook",pairs=9,weight=inf}]', "weight = inf should be above 0"),
-        ('data.train=[{kind="phrasebook",pairs=9,weight=1e300}]', "should be above 0 and at most"),
+        (
+            'data.train=[{kind="phrasebook",pairs=9,weight=inf}]',
+            "weight = inf should be from 0.0001",
+        ),
+        ('data.train=[{kind="phrasebook",pairs=9,weight=1e300}]', "should be from 0.0001 to"),
+        ('data.train=[{kind="phrasebook",pairs=9,weight=1e-9}]', "should be from 0.0001 to 1,000"),
+        ("model.dropout=0.99999", "model.dropout = 0.99999 should be from 0 to 0.9"),
+        ("model.attention_dropout=0.95", "model.attention_dropout = 0.95 should be from 0 to 0.9"),
+        ("model.activation_dropout=nan", "model.activation_dropout = nan should be from 0 to 0.9"),
     ],
 )
 def test_a_number_out_of_its_bounds_is_refused_with_them(text, override, sentence):

@@ -174,6 +174,14 @@ def test_the_first_of_equal_keys_stays_whatever_is_compared_at_once(keys_at_once
         seen.add(key)
 
 
+def test_weights_that_leave_no_pair_are_refused(recipe, digits):
+    text = digits.read_text(encoding="utf-8")
+    weighted = text.replace('target = "train.de" }', 'target = "train.de", weight = 0.0001 }')
+    digits.write_text(weighted, encoding="utf-8")
+    with pytest.raises(UserError, match=r"data\.train \(0\.0001\) leave none of its 800 pairs"):
+        prepare(recipe())
+
+
 @pytest.mark.parametrize(("weight", "expected"), [(2.0, 2.0), (0.25, 0.25), (1.5, 1.5)])
 def test_a_weight_says_how_often_pairs_are_seen(weight, expected):
     keys = np.random.default_rng(1).integers(0, 2**64, 20_000, dtype=np.uint64)
