@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dragoman.errors import ConfigError
 from dragoman.rundir import read_bounded
@@ -71,6 +71,17 @@ def _printable(value: str) -> str:
     raise PydanticCustomError("text", "text without control characters")
 
 
+def _written_as(pattern: str, in_words: str) -> AfterValidator:
+    """Text that a pattern matches; whoever has to write it is told in words."""
+
+    def check(value: str) -> str:
+        if re.fullmatch(pattern, value):
+            return value
+        raise PydanticCustomError("text", "{in_words}", {"in_words": in_words})
+
+    return AfterValidator(check)
+
+
 # Every number has an upper bound: one that is far above all that makes sense is a slip of the pen,
 # and would otherwise end as an overflow, or a loop without end, hours later.
 MOST_STEPS = 10**12
@@ -89,7 +100,20 @@ Seconds = Annotated[float, above(0, 86_400)]
 Hours = Annotated[float, above(0, 1_000_000)]
 Price = Annotated[float, between(0, 1_000_000)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+# Nothing is learned from less than a tenth, and close to 1 nothing is left to scale up.
+DropoutShare = Annotated[float, between(0, 0.9)]
+Sha256 = Annotated[str, _written_as("[0-9a-f]{64}", "64 hexadecimal digits, letters in lower case")]
+RecipeName = Annotated[
+    str,
+    _written_as(
+        "[A-Za-z0-9][A-Za-z0-9._-]{0,199}",
+        "1 to 200 letters from a to z or A to Z, digits, dots, hyphens or underscores, beginning "
+        "with a letter or a digit",
+    ),
+]
+LanguagePair = Annotated[
+    str, _written_as("([A-Za-z_]+-[A-Za-z_]+)?", "two language codes, as en-de, or empty")
+]
 # As long as a path may be. What is a path or an address cannot hold a line feed or a NUL.
 Text = Annotated[str, Field(max_length=4096), AfterValidator(_printable)]
 
@@ -139,9 +163,9 @@ class Section(BaseModel):
 class SourceSettings(Section):
     """What all kinds of sources have."""
 
-    weight: Annotated[float, above(0, 1000)] = 1.0
+    weight: Annotated[float, between(0.0001, 1000)] = 1.0
     """Training sees its pairs this many times an epoch; below 1, a share of them."""
-    languages: Annotated[str, Field(pattern=r"^([A-Za-z_]+-[A-Za-z_]+)?$")] = ""
+    languages: LanguagePair = ""
     """Its own language pair, as en-de; empty: the data's. The data's pair reversed swaps sides."""
 
 
@@ -306,11 +330,11 @@ class CleaningSettings(Section):
 class TokenizerSettings(Section):
     kind: Literal["bpe", "unigram"] = "bpe"
     """How SentencePiece learns its pieces, from both sides together."""
-    vocabulary: Annotated[int, between(1, 1_000_000)] = 32768
+    vocabulary: Annotated[int, between(5, 1_000_000)] = 32768
     """Number of pieces, the four special ones included."""
     sample_lines: Amount = 2_000_000
     """Learn from at most this many lines, spread evenly over the training text."""
-    character_coverage: Annotated[float, Field(gt=0.9, le=1.0)] = 1.0
+    character_coverage: Annotated[float, between(0.98, 1)] = 1.0
     """Share of the characters that get a piece; the rest is unknown."""
     model: Text = ""
     """An existing SentencePiece .model file to use instead of learning one."""
@@ -329,11 +353,11 @@ class ModelSettings(Section):
     """Attention heads; divides width."""
     filter: Annotated[int, between(1, 1_048_576)]
     """Inner size of the feed-forward part."""
-    dropout: Share = 0.1
+    dropout: DropoutShare = 0.1
     """On embeddings and on what each part of a layer adds."""
-    attention_dropout: Share = 0.0
+    attention_dropout: DropoutShare = 0.0
     """On attention weights."""
-    activation_dropout: Share = 0.0
+    activation_dropout: DropoutShare = 0.0
     """Inside the feed-forward part."""
 
     @model_validator(mode="before")
@@ -488,7 +512,10 @@ class PreemptionSettings(Section):
     cloud: Literal["none", "aws", "google"] = "none"
     """Whose metadata service is asked, on every host, whether the host is about to be taken away;
     if so, the run saves and stops. none: nobody is asked, and SIGTERM is the only notice."""
-    metadata_address: Annotated[Text, Field(pattern=r"^(http://[^/\s]+)?$")] = ""
+    metadata_address: Annotated[
+        Text,
+        _written_as(r"(http://[^/\s]+)?", "an address without a path, as http://host:80, or empty"),
+    ] = ""
     """Where that service is, as http://127.0.0.1:8080; empty: where the cloud has it."""
     poll_every_s: Seconds = 5.0
     """Seconds between two questions. AWS gives two minutes' notice, Google half a minute."""
@@ -502,7 +529,7 @@ class CostSettings(Section):
 
 
 class Config(Section):
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")]
+    name: RecipeName
     """Names the prepared data and, unless --run says otherwise, the run: runs/<name>."""
     data: DataSettings
     cleaning: CleaningSettings = CleaningSettings()
@@ -566,8 +593,10 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
         raise ConfigError(
             f"{origin}: not valid TOML: its tables or lists are nested too deeply; flatten them"
         ) from None
-    except ValueError as error:  # TOMLDecodeError, and integers of thousands of digits
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{origin}: not valid TOML: {error}; mend that line") from error
+    except ValueError as error:  # Python's own bound on the digits of an integer
+        raise ConfigError(f"{origin}: a number has too many digits; shorten it") from error
 
 
 def parse_config(text: str, origin: str, overrides: Sequence[str] = ()) -> Config:
@@ -644,13 +673,13 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
 def problems_of(error: ValidationError, known: Sequence[str] = ()) -> str:
     """What is wrong with a file, as one sentence; `known` as in `sentences_of`."""
     shown = "; ".join(islice(sentences_of(error, known), MOST_PROBLEMS))
-    more = error.error_count() - MOST_PROBLEMS
+    more = len(_problems(error)) - MOST_PROBLEMS
     return f"{shown}; and {more:,} more problem(s)" if more > 0 else shown
 
 
 def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
     """One for each thing that is wrong; `known` are the dotted keys that would have been right."""
-    for problem in error.errors():
+    for problem in _problems(error):
         key = ".".join(_in_one_line(part) for part in problem["loc"])
         match problem["type"]:
             case "extra_forbidden":
@@ -660,12 +689,26 @@ def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
             case "union_tag_not_found":
                 kinds = "text, tsv, jsonl, tmx, gettext, mtdata, sacrebleu, phrasebook"
                 yield f"{key} needs a kind: one of {kinds}"
+            case "union_tag_invalid":
+                tags = problem["ctx"]
+                yield f"{key}.kind = {_shown(tags['tag'])} should be one of {tags['expected_tags']}"
+            case "too_short":
+                yield f"{key} is too short; at least {problem['ctx']['min_length']} must be there"
             case "value_error":
                 where = f"{key}: " if key else ""
                 yield f"{where}{problem['ctx']['error']}"
             case _:
-                reason = problem["msg"].removeprefix("Input should be ").removeprefix("a valid ")
-                yield f"{key} = {_shown(problem['input'])} should be {reason}"
+                subject, _, wish = problem["msg"].rpartition(" should ")
+                wish = wish.replace("be a valid ", "be ") if subject else f"be {wish}"
+                yield f"{key} = {_shown(problem['input'])} should {wish}"
+
+
+def _problems(error: ValidationError) -> list[ErrorDetails]:
+    """Without those that follow from others: items that are wrong do not count as items, so
+    pydantic also calls their list too short."""
+    problems = error.errors()
+    outer = {loc[:depth] for loc in (p["loc"] for p in problems) for depth in range(len(loc))}
+    return [p for p in problems if not (p["type"] == "too_short" and p["loc"] in outer)]
 
 
 def _in_one_line(part: int | str) -> str:

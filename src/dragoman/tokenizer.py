@@ -15,6 +15,8 @@ Ids = list[int]
 
 _SPACE = "\u2581"  # how SentencePiece writes a space inside a piece
 WORDS_REMEMBERED = 1_000_000
+LONGEST_LEARNED_BYTES = 4192
+"""SentencePiece passes over longer lines. Its default: naming it would change the model's bytes."""
 _LINES_AT_ONCE = 256  # few enough for their words to stay in the processor's cache
 
 
@@ -123,9 +125,18 @@ def _why_not_learned(message: str, settings: TokenizerSettings) -> str:
             f"tokenizer.vocabulary = {settings.vocabulary} is more than this text supports; "
             f"set it to at most {largest[1]}"
         )
-    if "required_chars" in message or "smaller than" in message:
+    if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return (
             f"tokenizer.vocabulary = {settings.vocabulary} is too small to hold every character "
-            "of this text; raise it or lower tokenizer.character_coverage"
+            f"of this text; set it to at least {smallest[1]} or lower tokenizer.character_coverage"
         )
-    return f"the tokenizer could not be learned from this text: {message.strip()}"
+    if "sentences_.empty()" in message or "required_chars_.empty()" in message:
+        return (
+            "the tokenizer finds nothing to learn from, since all lines of the training text are "
+            f"blank or longer than {LONGEST_LEARNED_BYTES:,} bytes; check the files of data.train"
+        )
+    return (
+        "the tokenizer could not be learned from this text with tokenizer.vocabulary = "
+        f"{settings.vocabulary}; check the files of data.train, or name a model that is learned "
+        f"already in tokenizer.model (SentencePiece says: {message.strip()})"
+    )

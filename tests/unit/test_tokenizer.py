@@ -34,8 +34,21 @@ def test_a_vocabulary_the_text_cannot_fill_is_refused_with_the_largest():
 
 
 def test_a_vocabulary_too_small_for_the_letters_is_refused():
-    with pytest.raises(UserError, match="too small to hold every character"):
+    with pytest.raises(UserError, match=r"too small to hold every character .* at least 25"):
         learn_tokenizer(TEXT, TokenizerSettings(vocabulary=8))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("texts", [[], ["a" * 5000]])
+def test_text_without_a_line_to_learn_from_is_refused(kind, texts):
+    with pytest.raises(UserError, match="all lines of the training text are blank or longer than"):
+        learn_tokenizer(texts, TokenizerSettings(vocabulary=50, kind=kind))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_the_smallest_settings_are_those_that_sentencepiece_takes(kind):
+    least = TokenizerSettings(vocabulary=6, kind=kind, character_coverage=0.98)
+    assert learn_tokenizer(["a"], least).size == 6
 
 
 def test_a_model_learned_elsewhere_without_padding_serves_too(tmp_path):

@@ -50,6 +50,11 @@ class BatchPlan:
     def __init__(
         self, lengths: Lengths, tokens_per_update: int, micro_batch_tokens: int, seed: int
     ) -> None:
+        if not len(lengths):
+            raise UserError(
+                "the prepared data has no training pair in an epoch; raise the weights of the "
+                "sources in data.train or bring more data, and prepare it again"
+            )
         longest = int(lengths.max())
         if longest > micro_batch_tokens:
             raise UserError(

@@ -123,13 +123,17 @@ def fetch(
 
 def cached_path(url: str, cache: Path) -> Path:
     """Where the file at `url` stands in the cache, and where a person may put it by hand."""
-    parts = urllib.parse.urlsplit(url)
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UserError(f"{url}: not an address ({error}); correct it") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UserError(f"{url}: not an address to download from; it should begin with https://")
     segments = [segment for segment in parts.path.split("/") if segment not in ("", ".")]
     if not segments or ".." in (parts.hostname, *segments):
         raise UserError(f"{url}: names no file on its server; check the address")
-    names = [parts.hostname + (f":{parts.port}" if parts.port else ""), *segments]
+    names = [parts.hostname + (f":{port}" if port else ""), *segments]
     names[-1] += f"?{parts.query}" if parts.query else ""
     safe = [re.sub(r"[^\w.~%+=,:@-]", "_", name, flags=re.ASCII) for name in names]
     if safe != names:  # two addresses must not become one name
@@ -354,7 +358,7 @@ def _try(address: str, target: Path) -> None:
     headers = {"User-Agent": f"dragoman/{__version__}"}
     if begin:
         headers |= {"Range": f"bytes={begin}-", "If-Range": validator}
-    with _open(urllib.request.Request(address, headers=headers), target) as response:
+    with _open(address, headers, target) as response:
         found = _validator(response.headers)
         if response.status == http.HTTPStatus.PARTIAL_CONTENT:
             span = re.fullmatch(
@@ -383,11 +387,11 @@ def _try(address: str, target: Path) -> None:
         raise _BrokenError(f"the connection ended after {reached:,} of {total:,} bytes")
 
 
-def _open(request: urllib.request.Request, target: Path) -> http.client.HTTPResponse:
-    address = request.full_url
+def _open(address: str, headers: dict[str, str], target: Path) -> http.client.HTTPResponse:
     # Built anew each time: it reads http_proxy, https_proxy and no_proxy when it is built.
     opener = urllib.request.build_opener(_NoDowngrade, _PacedHttp, _PacedHttps)
     try:
+        request = urllib.request.Request(address, headers=headers)
         response: http.client.HTTPResponse = opener.open(request, timeout=TIMEOUT_S)
     except _InsecureRedirectError as error:
         _give_up(address, f"sends us on to {error}, where anyone could change it", target)
@@ -413,6 +417,9 @@ def _open(request: urllib.request.Request, target: Path) -> http.client.HTTPResp
         raise _BrokenError(f"the connection failed ({cause})") from error
     except (http.client.HTTPException, OSError) as error:
         raise _BrokenError(f"the connection broke ({_shown(error)})") from error
+    except ValueError as error:
+        reason = f"it, or where it sends us on to, is not an address ({_shown(error)})"
+        _give_up(address, reason, target)
     return response
 
 

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from dragoman.errors import UserError
 
@@ -110,6 +110,64 @@ class _Expanding:
         return block
 
 
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+class _Streams:
+    """Compressed streams one after the other in a file, to the last of its bytes.
+
+    BZ2File and LZMAFile take a stream with a damaged header for the end of the file, and all that
+    follows is lost without a word.
+    """
+
+    def __init__(self, file: IO[bytes], begin: Callable[[], _Decompressor], padding: bytes) -> None:
+        self._file, self._begin, self._padding = file, begin, padding
+        self._stream = begin()
+
+    def read1(self, size: int, /) -> bytes:
+        while True:
+            compressed = b""
+            if self._stream.eof:
+                compressed = self._next_stream()
+                if not compressed:
+                    return b""
+                self._stream = self._begin()
+            elif self._stream.needs_input:
+                compressed = self._file.read(BLOCK_BYTES)
+                if not compressed:
+                    raise EOFError("it ends in the middle of a compressed stream")
+            if block := self._stream.decompress(compressed, size):
+                return block
+
+    def _next_stream(self) -> bytes:
+        """The first bytes after the stream that has ended, padding left out; empty: no more."""
+        block = self._stream.unused_data or self._file.read(BLOCK_BYTES)
+        while block:
+            if begun := block.lstrip(self._padding):
+                return begun
+            block = self._file.read(BLOCK_BYTES)
+        return b""
+
+
+@contextmanager
+def _open_bz2(path: Path) -> Iterator[ByteReader]:
+    with path.open("rb") as file:
+        yield _Streams(file, bz2.BZ2Decompressor, padding=b"")
+
+
+@contextmanager
+def _open_xz(path: Path) -> Iterator[ByteReader]:
+    with path.open("rb") as file:
+        yield _Streams(file, lzma.LZMADecompressor, padding=b"\0")  # the format allows it
+
+
 @contextmanager
 def _open_zstd(path: Path) -> Iterator[ByteReader]:
     # Not the zstandard package: it takes an archive that was cut off for one that ended.
@@ -129,8 +187,8 @@ def _open_zstd(path: Path) -> Iterator[ByteReader]:
 
 _OPENERS: dict[str, Callable[[Path], AbstractContextManager[ByteReader]]] = {
     ".gz": gzip.GzipFile,
-    ".xz": lzma.LZMAFile,
-    ".bz2": bz2.BZ2File,
+    ".xz": _open_xz,
+    ".bz2": _open_bz2,
     ".zst": _open_zstd,
 }
 

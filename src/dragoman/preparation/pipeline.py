@@ -139,6 +139,12 @@ def _join(plan: Plan, cores: int) -> PreparedData:
                 f"no {split} pair is left after cleaning: {record.dropped}; "
                 f"check the files of data.{split} and data.max_length"
             )
+    if not passport.splits["train"].pairs_per_epoch:
+        weights = ", ".join(f"{source.weight:g}" for source in config.data.train)
+        raise UserError(
+            f"the weights of data.train ({weights}) leave none of its "
+            f"{passport.splits['train'].pairs_kept:,} pairs in an epoch; raise them"
+        )
     write_whole(plan.folder / PASSPORT_NAME, passport.model_dump_json(indent=2) + "\n")
     _sweep(plan)
     return PreparedData(plan.folder, passport)

@@ -1,4 +1,8 @@
-"""A stage's folder: numbered results, each finished when its record is there."""
+"""A stage's folder: numbered results, each finished when its record is there.
+
+The record has the hashes of the files beside it, and what is read back is compared with them: a
+damaged slice would otherwise become part of the training data.
+"""
 
 import hashlib
 import json
@@ -11,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.corpus.pair import Pair
-from dragoman.rundir import read_json, write_json, write_whole
+from dragoman.errors import CorruptFileError
+from dragoman.rundir import read_json, sha256_of, write_json, write_whole
 
 KEY_LENGTH = 12
 
@@ -44,29 +49,47 @@ class Stage:
         self, number: int, record: Mapping[str, Any], contents: Mapping[str, str | bytes]
     ) -> None:
         """Write a slice's files, each whole, and its record last: it says that they are there."""
+        hashes = {}
         for suffix, content in contents.items():
-            write_whole(self.file(number, suffix), content)
-        write_json(self.file(number, "json"), record)
+            encoded = content.encode() if isinstance(content, str) else content
+            write_whole(self.file(number, suffix), encoded)
+            hashes[suffix] = hashlib.sha256(encoded).hexdigest()
+        write_json(self.file(number, "json"), {**record, "sha256": hashes})
 
     def record(self, number: int) -> dict[str, Any]:
         return read_json(self.file(number, "json"))
 
     def pairs(self, number: int) -> list[Pair]:
         """Of a stage that leaves text."""
-        sides = (self.file(number, side).read_bytes().decode() for side in ("source", "target"))
+        sides = (self._whole(number, side).read_bytes().decode() for side in ("source", "target"))
         lines = (side.split("\n")[:-1] for side in sides)
         return list(map(Pair, *lines))
 
     def keys(self, number: int) -> npt.NDArray[np.uint64]:
         """Mapped, not read: of billions of pairs only a range of keys is looked at at once."""
-        path = self.file(number, "keys")
+        path = self._whole(number, "keys")
         if not path.stat().st_size:
             return np.empty(0, dtype=np.uint64)
         return np.memmap(path, dtype="<u8", mode="r")
 
     def flags(self, number: int) -> npt.NDArray[np.bool_]:
-        return np.fromfile(self.file(number, "flags"), dtype=np.bool_)
+        return np.fromfile(self._whole(number, "flags"), dtype=np.bool_)
 
     def numbers(self) -> list[int]:
         """Of the slices that are finished, in order."""
         return sorted(int(path.stem) for path in self.folder.glob("[0-9]*.json"))
+
+    def _whole(self, number: int, suffix: str) -> Path:
+        """A slice's file, refused where it is not what was written."""
+        path = self.file(number, suffix)
+        try:
+            found = sha256_of(path)
+        except FileNotFoundError:
+            found = "missing"
+        hashes = self.record(number).get("sha256")
+        if not isinstance(hashes, dict) or hashes.get(suffix) != found:
+            raise CorruptFileError(
+                f"{path}: is not what its record {number:05d}.json says was written; remove the "
+                f"folder {self.folder} and prepare again"
+            )
+        return path

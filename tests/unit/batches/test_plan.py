@@ -25,6 +25,11 @@ def epoch(plan: BatchPlan, number: int) -> list[list[list[int]]]:
     ]
 
 
+def test_data_without_a_pair_is_refused():
+    with pytest.raises(UserError, match=r"no training pair in an epoch; raise the weights"):
+        BatchPlan(np.empty((0, 2), np.int32), 1000, 1000, seed=1)
+
+
 @settings(deadline=None, max_examples=40)
 @given(
     pairs=st.integers(20, 400),

@@ -408,6 +408,21 @@ def test_an_address_that_leads_out_of_the_cache_is_refused(tmp_path, url):
         cached_path(url, tmp_path)
 
 
+@pytest.mark.parametrize("url", ["http://[", "http://[::1/a", "http://h:99999/a", "http://h:x/a"])
+def test_an_address_that_cannot_be_taken_apart_is_named(tmp_path, url):
+    with pytest.raises(UserError) as caught:
+        cached_path(url, tmp_path)
+    assert str(caught.value).startswith(f"{url}: not an address (")
+
+
+def test_a_mirror_or_a_server_that_leads_to_no_address_is_named(server, get):
+    with pytest.raises(UserError, match=r"http://\[/127.*data\.mirror"):
+        get(mirror="http://[")
+    server.answers = [lambda handler: handler.send(302, b"", Location="http://[/x")]
+    with pytest.raises(UserError, match=r"corpus\.bin: .*sends us on to, is not an address"):
+        get()
+
+
 def test_addresses_that_differ_have_different_places(tmp_path):
     urls = [
         "http://h/a?b=1/2",

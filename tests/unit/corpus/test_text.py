@@ -140,6 +140,24 @@ def test_a_damaged_archive_is_one_sentence(tmp_path, suffix):
         list(read_lines(write(tmp_path, torn, f"a.{suffix}")))
 
 
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_an_archive_of_several_streams_is_read_to_its_end(tmp_path, suffix):
+    streams = [COMPRESS[suffix](b"line %d\n" % number) for number in range(3)]
+    padding = b"" if suffix == "bz2" else bytes(8)
+    path = write(tmp_path, padding.join(streams) + padding, f"a.{suffix}")
+    assert list(read_lines(path)) == ["line 0", "line 1", "line 2"]
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("damage", ["header", "garbage"])
+def test_what_follows_a_whole_stream_is_not_ignored(tmp_path, suffix, damage):
+    first, second = COMPRESS[suffix](b"one\n"), bytearray(COMPRESS[suffix](b"two\n"))
+    second[0] ^= 0xFF
+    rest = bytes(second) if damage == "header" else b"<html>404</html>"
+    with pytest.raises(UserError, match=rf"a\.{suffix}: cannot be read to its end.*bring it again"):
+        list(read_lines(write(tmp_path, first + rest, f"a.{suffix}")))
+
+
 def test_zstandard_archives_read_like_plain_files_also_in_several_frames(tmp_path):
     zstd = pytest.importorskip("backports.zstd")
     content = zstd.compress(b"one\ntw") + zstd.compress(b"o\n")

@@ -1,5 +1,6 @@
 """Slices, shares and decisions: the same bytes whoever does the work, in whatever order."""
 
+import shutil
 import signal
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from processes import dragoman, start_dragoman, wait_until
 
 from dragoman.config import parse_config
-from dragoman.errors import RunError, StorageError, UserError
+from dragoman.errors import CorruptFileError, RunError, StorageError, UserError
 from dragoman.preparation import pipeline, slices
 from dragoman.preparation.duplicates import decide
 from dragoman.preparation.encoding import repeats_of
@@ -172,6 +173,42 @@ def test_the_first_of_equal_keys_stays_whatever_is_compared_at_once(keys_at_once
         assert leak == (key in held_out.tolist())
         assert duplicate == (key in seen and not leak)
         seen.add(key)
+
+
+@pytest.mark.parametrize(
+    ("stage", "suffix"),
+    [("clean", "source"), ("clean", "keys"), ("kept", "flags"), ("held_out", "target")],
+)
+@pytest.mark.parametrize("damage", ["cut", "binary", "one byte", "missing"])
+def test_a_damaged_slice_is_refused_and_made_again(recipe, stage, suffix, damage):
+    config = recipe()
+    prepare(config)
+    damaged = getattr(make_plan(config), stage)
+    path = damaged.file(0, suffix)
+    before = path.read_bytes()
+    other = recipe("data.max_length=255")  # makes the shards anew, from the same slices
+    match damage:
+        case "cut":
+            path.write_bytes(before[: len(before) // 2])
+        case "binary":
+            path.write_bytes(b"\xff\xfe\0" * 100)
+        case "one byte":
+            path.write_bytes(bytes([before[0] ^ 1]) + before[1:])
+        case "missing":
+            path.unlink()
+    with pytest.raises(CorruptFileError, match=rf"{path}: .* remove the folder {damaged.folder} "):
+        prepare(other)
+    shutil.rmtree(damaged.folder)
+    prepare(other)
+    assert path.read_bytes() == before
+
+
+def test_weights_that_leave_no_pair_are_refused(recipe, digits):
+    text = digits.read_text(encoding="utf-8")
+    weighted = text.replace('target = "train.de" }', 'target = "train.de", weight = 0.0001 }')
+    digits.write_text(weighted, encoding="utf-8")
+    with pytest.raises(UserError, match=r"data\.train \(0\.0001\) leave none of its 800 pairs"):
+        prepare(recipe())
 
 
 @pytest.mark.parametrize(("weight", "expected"), [(2.0, 2.0), (0.25, 0.25), (1.5, 1.5)])
