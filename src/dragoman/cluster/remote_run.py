@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from dragoman.checkpoints.names import point_to
+from dragoman.checkpoints.run_id import run_id
 from dragoman.cluster.elastic import Lookout, until_the_end
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job, first_ranks
@@ -30,7 +31,7 @@ from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.telemetry.tail import HomeRecords, Piece, record_sizes
-from dragoman.training.claim import RUN_ID, run_id
+from dragoman.training.claim import RUN_ID
 from dragoman.version import code_hash
 
 

@@ -7,6 +7,7 @@ import torch
 from dragoman.checkpoints.checkpoint import Checkpoint, Owner, average, check_tensors
 from dragoman.checkpoints.finding import all_checkpoints, find_checkpoint, verify
 from dragoman.checkpoints.names import MODEL, TOKENIZER
+from dragoman.checkpoints.run_id import known_id
 from dragoman.checkpoints.schema import read_state
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.model.memory import check_memory
@@ -14,7 +15,6 @@ from dragoman.model.size import size_of
 from dragoman.model.transformer import Transformer
 from dragoman.rundir import RunDir
 from dragoman.tokenizer import Tokenizer
-from dragoman.training.claim import known_id
 
 
 class Trained(NamedTuple):

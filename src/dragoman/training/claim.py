@@ -3,18 +3,17 @@
 import errno
 import fcntl
 import os
-import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dragoman.checkpoints.schema import read_manifest as read_checkpoint_manifest
+from dragoman.checkpoints.run_id import known_id, run_id
 from dragoman.config import Config, dump_config, load_config
-from dragoman.errors import CorruptFileError, UserError, storage_errors
-from dragoman.rundir import MOST_ID_BYTES, RunDir, read_bounded, remove_unfinished, write_whole
+from dragoman.errors import UserError, storage_errors
+from dragoman.rundir import RunDir, remove_unfinished, write_whole
 from dragoman.shards.passport import Passport
 from dragoman.training.manifest import read_manifest
 
@@ -58,7 +57,6 @@ HOST_KEYS = (
     "preemption",
 )
 LOCK = ".lock"
-_ID = re.compile(r"[0-9a-f]{8,64}")
 RUN_ID = "DRAGOMAN_RUN_ID"
 """The environment variable by which a launcher tells the workers on other hosts which run it is."""
 
@@ -99,28 +97,6 @@ def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
         if not run.id.exists():
             write_whole(run.id, (expected_id or found_id or secrets.token_hex(16)) + "\n")
     return run_id(run)
-
-
-def known_id(run: RunDir) -> str:
-    """The run's id; where its file was lost, the one that the run's checkpoints agree on.
-
-    Empty: nobody has claimed the run yet, or only a version that knew of no ids.
-    """
-    return run_id(run) if run.id.exists() else _id_of_checkpoints(run)
-
-
-def run_id(run: RunDir) -> str:
-    """The id of a run that has been claimed."""
-    try:
-        text = read_bounded(run.id, MOST_ID_BYTES).decode("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorruptFileError(f"{run.id}: cannot be read ({error})") from error
-    if not _ID.fullmatch(text):
-        raise CorruptFileError(
-            f"{run.id}: should hold the run's id, some hexadecimal digits; the manifests of the "
-            "run's checkpoints have it as the id of their owner"
-        )
-    return text
 
 
 def bound_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:
@@ -181,17 +157,6 @@ def locked(run: RunDir, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 def run_folder(config: Config, given: Path | None) -> RunDir:
     return RunDir(given or Path("runs") / config.name)
-
-
-def _id_of_checkpoints(run: RunDir) -> str:
-    """Empty: no checkpoint names its owner, or two name different ones."""
-    found: set[str] = set()
-    for folder in run.checkpoints.glob("step-*"):
-        with suppress(CorruptFileError):
-            found.add(read_checkpoint_manifest(folder).owner.get("id", ""))
-    found.discard("")
-    agreed = found.pop() if len(found) == 1 else ""
-    return agreed if _ID.fullmatch(agreed) else ""
 
 
 def _open_lock(path: Path) -> int:

@@ -18,6 +18,7 @@ from dragoman.batches.plan import BatchPlan
 from dragoman.checkpoints.checkpoint import Owner
 from dragoman.checkpoints.folders import make_room
 from dragoman.checkpoints.places import remove_old_marks
+from dragoman.checkpoints.run_id import known_id
 from dragoman.config import Config
 from dragoman.distributed.group import Group
 from dragoman.errors import UserError
@@ -39,7 +40,7 @@ from dragoman.telemetry.status import StatusFile
 from dragoman.telemetry.writer import EventWriter, Mirror
 from dragoman.tokenizer import Tokenizer
 from dragoman.training.agreement import check_agreement, together
-from dragoman.training.claim import check_data, claim_run, known_id, locked
+from dragoman.training.claim import check_data, claim_run, locked
 from dragoman.training.devices import device_found
 from dragoman.training.narration import Narrator
 from dragoman.training.observer import Careful, Observer, Watch, nobody
