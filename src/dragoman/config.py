@@ -596,7 +596,9 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{origin}: not valid TOML: {error}; mend that line") from error
     except ValueError as error:  # Python's own bound on the digits of an integer
-        raise ConfigError(f"{origin}: a number has too many digits; shorten it") from error
+        raise ConfigError(
+            f"{origin}: not valid TOML: a number has too many digits; shorten it"
+        ) from error
 
 
 def parse_config(text: str, origin: str, overrides: Sequence[str] = ()) -> Config:
