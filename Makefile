@@ -65,8 +65,8 @@ bench-diagnosis: $(VENV)/.installed ## what the diagnosis says of runs whose tru
 bench-network: $(VENV)/.installed ## one run over slower and slower links, in a lab; needs root
 	$(BIN)/python benchmarks/network.py
 
-chaos: $(VENV)/.installed ## a run with one fault after another on three lab nodes; needs root
-	$(BIN)/python benchmarks/chaos.py
+chaos: $(VENV)/.installed ## a run with one fault a minute on three lab nodes, beside one in peace; needs root
+	$(BIN)/python benchmarks/chaos.py --steps 6000 --every-s 60
 
 clean: ## remove the virtual environment and the caches, keep runs and data
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
