@@ -280,6 +280,7 @@ class Agent:
             self._zygote = Zygote(environment_of(job), self._hear_zygote, output, job.arguments)
             if output is not None:
                 os.close(output)
+                self._outputs.clear()  # the end of a job does not wait for that of the zygote
         if job.only_warm_up:
             return
         if job.store_port:
