@@ -27,12 +27,11 @@ from typing import Any
 import psutil
 
 from dragoman.cluster.job import Job
-from dragoman.cluster.ssh import send_message
+from dragoman.cluster.relay import News, Relay
 from dragoman.cluster.zygote import Zygote, ignore_signals, signal_name
 from dragoman.distributed.launchers import worker_variables
 from dragoman.errors import DragomanError, UserError, storage_errors
 from dragoman.rundir import write_whole
-from dragoman.telemetry.tail import Tail
 
 SAVING_S = 120.0
 """How long workers may take to finish their step and save when they are asked to stop."""
@@ -44,79 +43,7 @@ STOPPED_S = 5.0
 """A worker that is stopped for so long is ended: the other ranks wait for it."""
 SILENCE_S = 30.0
 """A launcher that says nothing for so long is gone, or the way to it."""
-ALIVE_EVERY_S = 1.0
 LOOK_EVERY_S = 0.1
-RELAYED = 10_000
-"""Messages that wait for a slow connection home; beyond that, lines are dropped and counted."""
-
-
-class Relay:
-    """Messages home, from any thread, sent by one; never waited for.
-
-    A connection that is cut would otherwise stop the workers at their next line of output.
-    """
-
-    def __init__(self) -> None:
-        self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(RELAYED)
-        self._dropped = 0
-        self._thread = threading.Thread(target=self._send, name="relay", daemon=True)
-        self._thread.start()
-
-    def __call__(self, **message: Any) -> None:
-        try:
-            self._queue.put_nowait(message)
-        except queue.Full:
-            self._dropped += 1
-
-    @property
-    def has_room(self) -> bool:
-        return self._queue.qsize() < RELAYED // 2
-
-    def close(self) -> None:
-        try:
-            self._queue.put(None, timeout=1.0)
-        except queue.Full:
-            return
-        self._thread.join(timeout=5.0)
-
-    def _send(self) -> None:
-        try:
-            while (message := self._queue.get()) is not None:
-                send_message(sys.stdout, message)
-                if self._dropped and self._queue.empty():
-                    send_message(sys.stdout, {"dropped": self._dropped})
-                    self._dropped = 0
-        except OSError:
-            return  # nobody listens any more; the silence on our input will end the workers
-
-
-class News:
-    """Tells home once a second that this host is alive, and what has grown in the run's records."""
-
-    def __init__(self, relay: Relay) -> None:
-        self._relay = relay
-        self._tail: Tail | None = None
-        self._lock = threading.Lock()
-        threading.Thread(target=self._send, name="news", daemon=True).start()
-
-    def follow(self, job: Job) -> None:
-        with self._lock:
-            self._tail = None
-            if job.run:
-                self._tail = Tail(Path(job.run), job.known, job.home_token, job.run_id)
-
-    def pass_on(self) -> None:
-        # Output that is dropped is a pity; a gap in the records would be a fault.
-        with self._lock:
-            if self._tail and self._relay.has_room:
-                for piece in self._tail.news():
-                    self._relay(record=piece.name, begin=piece.begin, text=piece.text)
-
-    def _send(self) -> None:
-        while True:
-            time.sleep(ALIVE_EVERY_S)
-            self._relay(alive=True)
-            self.pass_on()
 
 
 class Commands:
