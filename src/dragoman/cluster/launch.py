@@ -52,6 +52,8 @@ def launch_local(arguments: list[str], workers: int) -> int:
                     with suppress(subprocess.TimeoutExpired):
                         agent.wait(KILL_S)
                     agent.kill()  # where it has been stopped, it does not hear
+        with suppress(OSError):  # an order that came too late is still in the buffer
+            agent.stdin.close()
     if code < 0:
         raise RunError(f"the agent of the workers was ended by {signal_name(-code)}; {GOES_ON}")
     return code

@@ -38,7 +38,7 @@ SILENCE_S = 10.0
 FAREWELL_S = 20.0
 """What the other hosts get to end by themselves, and to say who was lost, after one has failed."""
 START_S = 120.0
-"""Until an agent speaks for the first time: it imports torch, on a cold disk maybe."""
+"""Until an agent speaks for the first time: Python itself takes a while on a cold disk."""
 
 Receive = Callable[[Host, dict[str, Any]], None]
 

@@ -31,8 +31,6 @@ _SIGNS_OF_A_LOST_PEER = (
 STORE_TIMEOUT_S = 5.0
 START_S = 180.0
 """Until all ranks of one start have met: a host may import torch from a cold disk."""
-MEETING_TIMEOUT_S = 60.0
-"""Until whoever keeps the store listens: rank 0 may import torch from a cold disk."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
         found.rank,
         found.ranks,
         host,
-        open_store(found.address, found.port, seal, STORE_TIMEOUT_S),
+        open_store(found.address, found.port, seal),
         seal,
         _set_timeout,
         ONE_HOST_SILENT_S if found.is_one_host else SILENT_S,
@@ -171,8 +169,8 @@ def _meet(backend: str, found: Place, seal: Seal) -> TCPStore | None:
     Return the store that this rank must keep.
     """
     # An agent of ours starts all ranks at the same moment; others may have a queue.
-    is_prompt = found.launcher == "dragoman"
-    patience = timedelta(seconds=START_S if is_prompt else LONG_PATIENCE_S)
+    patience_s = START_S if found.launcher == "dragoman" else LONG_PATIENCE_S
+    patience = timedelta(seconds=patience_s)
     if found.launcher == "torchrun":
         bind_to_interface_towards(found.address, found.port)
         dist.init_process_group(backend, timeout=patience)
@@ -183,7 +181,7 @@ def _meet(backend: str, found: Place, seal: Seal) -> TCPStore | None:
         kept = _keep_store(found) if found.rank == 0 else None
     dist.init_process_group(
         backend,
-        store=open_store(found.address, found.port, seal, MEETING_TIMEOUT_S),
+        store=open_store(found.address, found.port, seal, patience_s),
         rank=found.rank,
         world_size=found.ranks,
         timeout=patience,
