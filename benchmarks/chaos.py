@@ -32,14 +32,14 @@ import tomli_w
 
 from dragoman.batches.plan import BatchPlan
 from dragoman.checkpoints.finding import all_checkpoints
-from dragoman.cluster.lab import Lab, remove_lab
 from dragoman.config import Config, load_config
-from dragoman.diagnosis.faults import described, faults_of
+from dragoman.diagnosis.run.faults import described, faults_of
+from dragoman.lab import Lab, remove_lab
 from dragoman.recipes import shipped_recipe
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import PreparedData
 from dragoman.telemetry.events import Evaluated, StepDone
-from dragoman.telemetry.reader import read_events
+from dragoman.telemetry.read.events import read_events
 
 NODES = ("node1", "node2", "node3")
 DISK_BYTES = 60_000_000

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import psutil
 
-from dragoman.cluster.lab import Lab, remove_lab
 from dragoman.config import load_config
+from dragoman.lab import Lab, remove_lab
 from dragoman.model.size import size_of
 from dragoman.recipes import shipped_recipe
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import StepDone
-from dragoman.telemetry.reader import read_events
+from dragoman.telemetry.read.events import read_events
 
 FIRST_STEPS = 3
 """Left out: the first ones warm up allocators and connections."""

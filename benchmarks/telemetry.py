@@ -35,11 +35,11 @@ from dragoman.telemetry.events import (
     StepDone,
     to_line,
 )
-from dragoman.telemetry.sensors.sampler import Makers, Sampler, sampling, sensors_of_host
+from dragoman.telemetry.export.tensorboard import tensorboard_mirror
+from dragoman.telemetry.record.sampler import Makers, Sampler, sampling, sensors_of_host
+from dragoman.telemetry.record.status import StatusFile
+from dragoman.telemetry.record.writer import CAPACITY, EventWriter, Mirror
 from dragoman.telemetry.sensors.sensor import AbsentError, Sensor
-from dragoman.telemetry.status import StatusFile
-from dragoman.telemetry.tensorboard import tensorboard_mirror
-from dragoman.telemetry.writer import CAPACITY, EventWriter, Mirror
 
 STEP_S = 0.05
 PARTS = (
@@ -68,7 +68,7 @@ from pathlib import Path
 begun = time.perf_counter()
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import SensorReading, StepDone
-from dragoman.telemetry.tables import read_tables
+from dragoman.telemetry.read.tables import read_tables
 tables = read_tables(RunDir(Path(sys.argv[1])))
 wall_s = time.perf_counter() - begun
 peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

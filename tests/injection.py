@@ -18,7 +18,7 @@ import torch
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.model.transformer import Transformer
-from dragoman.training.step import Updater
+from dragoman.training.updater import Updater
 
 # As torch's allocator for CPUs says it; without a GPU this is what there is.
 OUT_OF_MEMORY = (

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cluster.lab import Lab, remove_lab
-from dragoman.cluster.lab.kernel import check_machine
 from dragoman.errors import UserError
+from dragoman.lab import Lab, remove_lab
+from dragoman.lab.kernel import check_machine
 
 TALK = Path(__file__).parent / "lab" / "talk.py"
 OWN_MACHINE = ["unshare", "--net", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]

@@ -12,7 +12,7 @@ import psutil
 
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import StepDone
-from dragoman.telemetry.reader import read_events
+from dragoman.telemetry.read.events import read_events
 
 ENDLESS = ["--set", "training.steps=100000", "--set", "evaluation.every_steps=100000"]
 

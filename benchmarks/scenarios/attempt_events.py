@@ -9,6 +9,7 @@ import numpy as np
 from dragoman.config import Config
 from dragoman.model.size import training_flops_per_token
 from dragoman.telemetry.events import (
+    FORMAT,
     AttemptEnded,
     AttemptStarted,
     CheckpointSaved,
@@ -16,11 +17,11 @@ from dragoman.telemetry.events import (
     DeviceFound,
     Evaluated,
     Event,
+    Incident,
     SensorReading,
     SensorsFound,
     Stamped,
     StepDone,
-    Trouble,
     to_line,
 )
 from dragoman.training.schedule import learning_rate
@@ -28,7 +29,7 @@ from scenarios import recipe
 from scenarios.learning import gradient_norms, running_losses
 from scenarios.lines import lines_of
 from scenarios.pace import Pace, wire_bytes
-from scenarios.readings import about_of, readings_of
+from scenarios.readings import about_of, announced_rates, readings_of
 from scenarios.world import Floats, Life, World
 
 CLOCKS_EVERY_S = 600.0
@@ -157,7 +158,7 @@ def _single_events(config: Config, attempt: Attempt, rank: int) -> Iterator[tupl
     name, device = machines.hosts[host], recipe.device_of(machines, rank)
     yield (
         begun,
-        AttemptStarted(attempt.number, rank, machines.ranks, name, device, life.first_step),
+        AttemptStarted(attempt.number, rank, machines.ranks, name, device, life.first_step, FORMAT),
     )
     if world.recorded.devices:
         work = world.work
@@ -170,7 +171,12 @@ def _single_events(config: Config, attempt: Attempt, rank: int) -> Iterator[tupl
         on_cpu = machines.device == "cpu"
         absent = {"gpu": "NVML: Driver Not Loaded"} if on_cpu else {}
         sensors = present if on_cpu else [*present, "gpu"]
-        yield begun + 0.3, SensorsFound(name, sensors, absent, about_of(world))
+        yield (
+            begun + 0.3,
+            SensorsFound(
+                name, sensors, absent, about_of(world), link_bytes_per_s=announced_rates(world)
+            ),
+        )
     if machines.ranks > 1:
         for at in np.arange(0.4, pace.ends_s, CLOCKS_EVERY_S):
             yield begun + float(at), _clock_offset(world, host, begun + float(at))
@@ -191,10 +197,13 @@ def _single_events(config: Config, attempt: Attempt, rank: int) -> Iterator[tupl
                 yield at, CheckpointSaved(step, f"step-{step:08d}", size, seconds)
     for rollback, place in zip(life.rollbacks, pace.rolled_back, strict=True):
         what = f"{rollback.what}; back to step {rollback.to:,} with 0.5 times the learning rate"
-        yield float(ends[place]) + 1.0, Trouble(rollback.at, what)
+        yield (
+            float(ends[place]) + 1.0,
+            Incident(rollback.at, "rollback", what, rollback_step=rollback.to, rate_factor=0.5),
+        )
     for place in np.flatnonzero(np.isin(pace.steps, world.learning.skipped)):
         what = "gradients were not finite; the update was skipped"
-        yield float(ends[place]) + 1e-4, Trouble(int(pace.steps[place]), what)
+        yield float(ends[place]) + 1e-4, Incident(int(pace.steps[place]), "update-skipped", what)
     # Of a failure one rank tells; otherwise all say that it is over.
     if life.state in ("finished", "preempted") or (life.state == "failed" and rank == 0):
         last_step = int(pace.steps[-1]) if len(pace.steps) else life.first_step - 1

@@ -76,6 +76,11 @@ def about_of(world: World) -> dict[str, str]:
     return about
 
 
+def announced_rates(world: World) -> dict[str, float]:
+    """Returns bytes a second by interface, as the ports announce them."""
+    return {INTERFACE: world.link.nominal_mbit_s * 1e6 / 8} if world.link.nominal_mbit_s else {}
+
+
 def _gpu(
     world: World,
     pace: Pace,

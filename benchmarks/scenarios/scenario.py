@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from dragoman.diagnosis.answers import answers_of
 from dragoman.diagnosis.findings import UNKNOWN, Figure, Finding
-from dragoman.diagnosis.history import history_of
-from dragoman.diagnosis.record import read_run
+from dragoman.diagnosis.questions import answers_of
+from dragoman.diagnosis.run.record import read_run
+from dragoman.diagnosis.run.timeline import history_of
 from dragoman.diagnosis.unasked import unasked_of
 from dragoman.rundir import RunDir
-from dragoman.telemetry.reader import event_files
+from dragoman.telemetry.read.events import event_files
 from scenarios.simulate import write_run
 from scenarios.truth import Truth
 from scenarios.world import World

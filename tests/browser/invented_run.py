@@ -10,8 +10,8 @@ from dragoman.telemetry.events import (
     CheckpointSaved,
     DeviceFound,
     Event,
+    Incident,
     SensorReading,
-    Trouble,
 )
 
 STEP_S = 2.0
@@ -46,7 +46,7 @@ def _events(attempt: int, rank: int, first: int, last: int, state: str, reason: 
             yield at + 0.6, CheckpointSaved(number, f"step-{number:08d}", 1200, 0.1)
             at += 0.6
     if rank == 0 and attempt == 2:
-        yield at, Trouble(last, "a save failed: no space left on device")
+        yield at, Incident(last, "other", "a save failed: no space left on device")
     if state:
         yield at + 0.1, AttemptEnded(last, state, reason)
 

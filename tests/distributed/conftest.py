@@ -15,8 +15,8 @@ from processes import steps
 from dragoman.config import parse_config
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import StepDone, Trouble
-from dragoman.telemetry.reader import read_events
+from dragoman.telemetry.events import Incident, StepDone
+from dragoman.telemetry.read.events import read_events
 
 TESTS = Path(__file__).parents[1]
 
@@ -44,11 +44,11 @@ class Played:
     def steps(self, scenario: str, name: str = "run") -> dict[int, StepDone]:
         return steps(self.run(scenario, name).root)
 
-    def troubles(self, scenario: str, name: str = "run") -> list[Trouble]:
+    def troubles(self, scenario: str, name: str = "run") -> list[Incident]:
         """Of rank 0."""
         recorded = read_events(self.run(scenario, name), rank=0)
         events = [each.stamped.event for each in recorded]
-        return [event for event in events if isinstance(event, Trouble)]
+        return [event for event in events if isinstance(event, Incident)]
 
 
 Start = Callable[..., subprocess.CompletedProcess[str]]

@@ -26,9 +26,9 @@ from dragoman.distributed.group import Group, join
 from dragoman.errors import DragomanError, SaidElsewhere
 from dragoman.rundir import RunDir
 from dragoman.sync import Replicas
-from dragoman.training.loop import Ending, train
-from dragoman.training.step import Updater
 from dragoman.training.tensors import whole
+from dragoman.training.train import Ending, train
+from dragoman.training.updater import Updater
 
 Seen = dict[str, Any]
 
@@ -67,7 +67,7 @@ class Stage:
         return {"ending": list(ending), "weights": weights}
 
     def train_or_fail(self, *overrides: str, run: str = "run") -> Ending:
-        with patch("dragoman.training.loop.join", lambda device: nullcontext(self.group)):
+        with patch("dragoman.training.train.join", lambda device: nullcontext(self.group)):
             return train(self.config(*overrides), RunDir(self.folder / run))
 
     @contextmanager
@@ -274,7 +274,7 @@ def roll_back_elsewhere(stage: Stage) -> Seen:
         if stage.group.leads:
             shutil.rmtree(stage.folder / run / "checkpoints")
         with (
-            patch("dragoman.training.numbers.WINDOW", 2),
+            patch("dragoman.training.divergence.WINDOW", 2),
             injection.nan_at(stage.group, rank=1, step=7),
         ):
             second = stage.train("training.max_skipped=0", "training.max_rollbacks=1", run=run)

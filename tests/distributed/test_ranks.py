@@ -19,7 +19,7 @@ from processes import (
 from dragoman.cli.train import PREEMPTED
 from dragoman.rundir import RunDir, read_json
 from dragoman.telemetry.events import Evaluated
-from dragoman.telemetry.reader import read_events
+from dragoman.telemetry.read.events import read_events
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -7,7 +7,7 @@ from processes import steps
 
 from dragoman.checkpoints.names import folder_of
 from dragoman.config import load_config
-from dragoman.training.loop import train
+from dragoman.training.train import train
 
 pytestmark = pytest.mark.timeout(480)  # with what all ranks play first
 

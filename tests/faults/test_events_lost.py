@@ -11,7 +11,7 @@ import pytest
 from processes import dragoman, losses, wait_until
 
 from dragoman.rundir import RunDir
-from dragoman.telemetry.reader import read_events
+from dragoman.telemetry.read.events import read_events
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -20,8 +20,8 @@ import os, sys, time
 from pathlib import Path
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import StepDone
-from dragoman.telemetry.status import StatusFile
-from dragoman.telemetry.writer import EventWriter
+from dragoman.telemetry.record.status import StatusFile
+from dragoman.telemetry.record.writer import EventWriter
 run = RunDir(Path(sys.argv[1]))
 done = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT)
 writer = EventWriter(run.events_of(1, 0), [StatusFile(run)])
@@ -74,16 +74,16 @@ def test_when_events_can_be_written_again_the_number_lost_is_told(tmp_path):
     """In a process of its own, whose console is read."""
     program = (
         "import os, sys; from pathlib import Path\n"
-        "from dragoman.telemetry.events import Trouble\n"
-        "from dragoman.telemetry.writer import EventWriter\n"
+        "from dragoman.telemetry.events import Incident\n"
+        "from dragoman.telemetry.record.writer import EventWriter\n"
         "path = Path(sys.argv[1])\n"
         "path.symlink_to('/dev/full')\n"
         "writer = EventWriter(path)\n"
         "for number in range(3):\n"
-        "    writer.emit(Trouble(number, 'x'))\n"
+        "    writer.emit(Incident(number, 'other', 'x'))\n"
         "while writer.dropped < 3: pass\n"
         "path.unlink()\n"
-        "writer.emit(Trouble(3, 'x'))\n"
+        "writer.emit(Incident(3, 'other', 'x'))\n"
         "while not path.exists() or not path.stat().st_size: pass\n"
         "writer.close()\n"
     )

@@ -15,7 +15,7 @@ from processes import start_dragoman
 
 from dragoman.rundir import RunDir, read_json
 from dragoman.telemetry.events import AttemptStarted, ClockOffset
-from dragoman.telemetry.reader import read_events
+from dragoman.telemetry.read.events import read_events
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -13,7 +13,7 @@ from processes import ENDLESS, losses, start_dragoman, wait_for_step, wait_until
 from dragoman.cli.train import PREEMPTED
 from dragoman.rundir import RunDir, read_json
 from dragoman.telemetry.events import AttemptStarted, StepDone
-from dragoman.telemetry.reader import read_events
+from dragoman.telemetry.read.events import read_events
 
 ALL = ("node1", "node2", "node3")
 

@@ -18,7 +18,7 @@ from processes import dragoman, start_dragoman, wait_for_step, wait_until
 
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import StepDone
-from dragoman.telemetry.tables import read_tables
+from dragoman.telemetry.read.tables import read_tables
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -123,7 +123,9 @@ def test_a_slow_link_is_exposed_communication_as_long_as_its_bytes_take(
 
 
 def test_a_rank_that_sleeps_is_a_straggler_and_not_the_network(digits, host_list, tmp_path):
-    python = slowed_python(tmp_path / "slow", "dragoman.training.step", "Updater", "gradients", 0.4)
+    python = slowed_python(
+        tmp_path / "slow", "dragoman.training.updater", "Updater", "gradients", 0.4
+    )
     hosts = host_list(2, node2={"python": python})
     parts = train(digits, tmp_path / "runs" / "straggler", hosts, 15)
     # What the network took is in both; rank 1 comes last and waits for nobody.

@@ -8,7 +8,7 @@ from processes import ENDLESS, dragoman, losses, start_dragoman, wait_for_step, 
 from dragoman.checkpoints.finding import find_checkpoint
 from dragoman.cli.train import PREEMPTED
 from dragoman.rundir import RunDir, read_json
-from dragoman.telemetry.reader import read_events
+from dragoman.telemetry.read.events import read_events
 
 pytestmark = pytest.mark.timeout(240)
 

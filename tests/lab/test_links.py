@@ -6,7 +6,7 @@ import pytest
 from labs import Talk, lab, start, talk
 from processes import wait_until
 
-from dragoman.cluster.lab.rates import parse_rate
+from dragoman.lab.rates import parse_rate
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -8,9 +8,9 @@ import pytest
 from labs import lab, new_name, on_own_machine, skip_without_lab, ssh
 
 from dragoman.cli import main
-from dragoman.cluster.lab import Lab, lab_names, remove_lab
-from dragoman.cluster.lab.layout import LABS
 from dragoman.errors import RunError, UserError
+from dragoman.lab import Lab, lab_names, remove_lab
+from dragoman.lab.layout import LABS
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.timeout(120)
 LOOK = """
 import json, os, subprocess, sys, time
 from pathlib import Path
-from dragoman.cluster.lab import Lab, lab_names, remove_lab
-from dragoman.cluster.lab.layout import LABS
+from dragoman.lab import Lab, lab_names, remove_lab
+from dragoman.lab.layout import LABS
 
 def shown(*command):
     return json.loads(subprocess.run(command, capture_output=True, check=True).stdout or "[]")
@@ -123,7 +123,7 @@ def test_a_lab_that_cannot_be_finished_is_taken_back():
     on_own_machine(
         LOOK
         + """
-from dragoman.cluster.lab import lab as module
+from dragoman.lab import lab as module
 whole = module._boot
 def broken(layout, node):
     whole(layout, node)
@@ -143,7 +143,7 @@ def test_a_network_is_chosen_that_leads_nowhere_else():
     on_own_machine(
         """
 import subprocess
-from dragoman.cluster.lab import Lab
+from dragoman.lab import Lab
 def ip(*arguments):
     subprocess.run(["ip", *arguments], check=True)
 ip("link", "add", "one", "type", "veth", "peer", "name", "other")
@@ -161,7 +161,7 @@ with Lab.up("a", 1) as lab:
 def test_labs_made_at_the_same_moment_do_not_collide():
     skip_without_lab()
     names = [new_name() for _ in range(3)]
-    program = "import sys; from dragoman.cluster.lab import Lab; Lab.up(sys.argv[1], 1)"
+    program = "import sys; from dragoman.lab import Lab; Lab.up(sys.argv[1], 1)"
     try:
         started = [subprocess.Popen([sys.executable, "-c", program, name]) for name in names]
         assert [process.wait() for process in started] == [0, 0, 0]

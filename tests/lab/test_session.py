@@ -8,7 +8,7 @@ import pytest
 from labs import skip_without_lab
 from processes import dragoman, start_dragoman
 
-from dragoman.cluster.lab import lab_names
+from dragoman.lab import lab_names
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -27,17 +27,17 @@ from dragoman.cli import main
 from dragoman.cluster.hosts import load_cluster
 from dragoman.cluster.network import check_public, check_twice
 from dragoman.config import load_config
-from dragoman.diagnosis.record import read_run
+from dragoman.diagnosis.run.record import read_run
 from dragoman.errors import DragomanError
 from dragoman.model.transformer import Transformer
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import PreparedData
 from dragoman.telemetry.events import Stamped, from_line
-from dragoman.telemetry.parsing import parse
-from dragoman.telemetry.reader import read_events
-from dragoman.telemetry.status import read_status
+from dragoman.telemetry.read.events import read_events
+from dragoman.telemetry.read.parsing import parse
+from dragoman.telemetry.record.status import read_status
 from dragoman.training.claim import check_data
-from dragoman.training.restoration import check_for
+from dragoman.training.resume import check_for
 from dragoman.training.tensors import shapes_of
 
 pytestmark = [

@@ -17,10 +17,10 @@ def config(
 
     Example: dragoman config recipes/wmt16-en-de.toml --workers 4
     """
+    from dragoman.cli.recipe_figures import figures
     from dragoman.config import config_keys, dump_config, load_config, source_keys
     from dragoman.console import say
     from dragoman.errors import UserError
-    from dragoman.training.forecast import figures
 
     if keys:
         for key, default, meaning in config_keys():

@@ -122,7 +122,7 @@ def show_run(run: "RunDir", as_json: bool) -> None:
 
     from dragoman.checkpoints.names import step_of
     from dragoman.console import say
-    from dragoman.telemetry.status import read_status
+    from dragoman.telemetry.record.status import read_status
 
     status = read_status(run)
     folders = sorted(path for path in run.checkpoints.glob("*") if step_of(path.name) is not None)

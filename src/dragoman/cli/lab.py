@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.cluster.lab import Lab
-    from dragoman.cluster.lab.status import NodeStatus
+    from dragoman.lab import Lab
+    from dragoman.lab.status import NodeStatus
 
 lab = typer.Typer(
     help="A cluster on this machine: hosts with real, slow, breakable links between them.\n\n"
@@ -34,8 +34,8 @@ def up(
 
     Example: dragoman lab up --nodes 3 --rate 100mbit --node-rate 2=10mbit
     """
-    from dragoman.cluster.lab import Lab
     from dragoman.console import say
+    from dragoman.lab import Lab
 
     made = Lab.up(name, nodes, rate, _node_rates(node_rate))
     say(f"lab {name} is up: " + ", ".join(f"{node.name} {node.address}" for node in made.nodes))
@@ -54,7 +54,7 @@ def run(
 
     Example: dragoman lab run --nodes 2 --rate 1gbit -- dragoman train RECIPE --hosts {hosts}
     """
-    from dragoman.cluster.lab.session import run_in_lab
+    from dragoman.lab.session import run_in_lab
 
     sys.exit(run_in_lab(command, nodes, rate, _node_rates(node_rate)))
 
@@ -160,8 +160,8 @@ def disk(
 
     Example: dragoman lab disk node1 50MB
     """
-    from dragoman.cluster.lab.rates import parse_size
     from dragoman.console import say
+    from dragoman.lab.rates import parse_size
 
     place = _opened(name).disk(node, None if size == "none" else parse_size(size))
     say(str(place))
@@ -199,10 +199,10 @@ def down(
 
     Example: dragoman lab down --all
     """
-    from dragoman.cluster.lab import lab_names, remove_lab
-    from dragoman.cluster.lab.kernel import check_machine
-    from dragoman.cluster.lab.layout import check_name
     from dragoman.console import say
+    from dragoman.lab import lab_names, remove_lab
+    from dragoman.lab.kernel import check_machine
+    from dragoman.lab.layout import check_name
 
     check_machine()
     found = lab_names()
@@ -214,7 +214,7 @@ def down(
 
 
 def _opened(name: str) -> "Lab":
-    from dragoman.cluster.lab import Lab
+    from dragoman.lab import Lab
 
     return Lab.open(name)
 
@@ -238,8 +238,8 @@ def _node_rates(given: list[str] | None) -> dict[int, str]:
 
 
 def _show(opened: "Lab", nodes: "list[NodeStatus]") -> None:
-    from dragoman.cluster.lab.rates import rate_text
     from dragoman.console import say
+    from dragoman.lab.rates import rate_text
 
     say(f"lab {opened.name}, {opened.layout.network}, host list {opened.hosts}")
     say(f"{'':7} {'address':15} {'rate':>8} {'sent':>26} {'received':>26}  processes")

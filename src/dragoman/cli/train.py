@@ -47,8 +47,8 @@ def train(
     directory = run_folder(config, run)
     found = place()
     if found.started_by_launcher:
-        from dragoman.diagnosis.watching import watch
-        from dragoman.training.loop import train as train_run
+        from dragoman.diagnosis.watch import watch
+        from dragoman.training.train import train as train_run
 
         ending = train_run(config, directory, watch)
         # Where an agent watches, it would take this code for a failure of the rank.
@@ -74,7 +74,7 @@ def _start(
     from dragoman.model.memory import check_memory
     from dragoman.model.size import size_of
     from dragoman.preparation import prepare
-    from dragoman.telemetry.status import mark_preparing
+    from dragoman.telemetry.record.status import mark_preparing
     from dragoman.training.claim import claim_run, locked
 
     cluster = load_cluster(hosts) if hosts else None
@@ -95,8 +95,8 @@ def _start(
     if (workers or 1) > 1:
         arguments = ["train", str(run.config), "--run", str(run.root)]
         return launch_local(arguments, workers or 1) or _code_of_ending(run)
-    from dragoman.diagnosis.watching import watch
-    from dragoman.training.loop import train as train_run
+    from dragoman.diagnosis.watch import watch
+    from dragoman.training.train import train as train_run
 
     ending = train_run(config, run, watch)
     return PREEMPTED if ending.state == "preempted" else 0
@@ -105,7 +105,7 @@ def _start(
 def _code_of_ending(run: "RunDir") -> int:
     """Of workers that have ended without a code of their own, since they were asked to stop."""
     from dragoman.errors import RunError
-    from dragoman.telemetry.status import read_status
+    from dragoman.telemetry.record.status import read_status
 
     match read_status(run).state:
         case "finished":

@@ -12,7 +12,7 @@ from dragoman.cluster.supervise import Outcome
 from dragoman.console import say, warn
 from dragoman.errors import DragomanError, UserError
 from dragoman.rundir import RunDir
-from dragoman.telemetry.status import read_status
+from dragoman.telemetry.record.status import read_status
 
 FRUITLESS_STARTS = 5
 """So many in a row without a step are enough."""

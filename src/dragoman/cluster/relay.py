@@ -12,7 +12,7 @@ from typing import Any
 
 from dragoman.cluster.job import Job
 from dragoman.cluster.ssh import send_message
-from dragoman.telemetry.tail import Tail
+from dragoman.telemetry.replication import Tail
 
 ALIVE_EVERY_S = 1.0
 RELAYED = 10_000

@@ -30,7 +30,7 @@ from dragoman.errors import DragomanError, RunError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
-from dragoman.telemetry.tail import HomeRecords, Piece, record_sizes
+from dragoman.telemetry.replication import HomeRecords, Piece, record_sizes
 from dragoman.training.claim import RUN_ID
 from dragoman.version import code_hash
 

@@ -33,7 +33,7 @@ from dragoman.errors import RunError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, write_whole
 from dragoman.telemetry.events import AttemptStarted, CheckpointSaved, Event, StepDone, from_line
-from dragoman.telemetry.reader import attempts_so_far, read_events
+from dragoman.telemetry.read.events import attempts_so_far, read_events
 
 LEAST_STEPS = 5
 SAVES = 5

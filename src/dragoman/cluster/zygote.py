@@ -38,8 +38,8 @@ IGNORED = (signal.SIGTERM, signal.SIGINT)
 # optimizer takes its first step, which would take a second there.
 IMPORTS = (
     "dragoman.cli",
-    "dragoman.diagnosis.watching",
-    "dragoman.training.loop",
+    "dragoman.diagnosis.watch",
+    "dragoman.training.train",
     "torch.optim.adamw",
     "torch._dynamo",
 )

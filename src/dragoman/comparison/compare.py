@@ -9,8 +9,8 @@ from dragoman.comparison.quality import quality_of
 from dragoman.comparison.rows import ComparedRun, Comparison
 from dragoman.comparison.settings import settings_of
 from dragoman.comparison.speed import speed_of
-from dragoman.diagnosis.history import history_of
-from dragoman.diagnosis.record import RunRecord, read_run
+from dragoman.diagnosis.run.record import RunRecord, read_run
+from dragoman.diagnosis.run.timeline import history_of
 from dragoman.errors import UserError
 from dragoman.rundir import RunDir
 

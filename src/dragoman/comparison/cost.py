@@ -1,8 +1,8 @@
 """What each run took of time and money."""
 
 from dragoman.comparison.rows import ComparedRun, Group, measured, row
-from dragoman.diagnosis.duration import cost_of as money_of
-from dragoman.diagnosis.duration import times_of
+from dragoman.diagnosis.answers.duration import cost_of as money_of
+from dragoman.diagnosis.answers.duration import times_of
 
 
 def cost_of(a: ComparedRun, b: ComparedRun) -> Group:

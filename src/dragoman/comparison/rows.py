@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dragoman.diagnosis.history import History
-from dragoman.diagnosis.record import RunRecord
+from dragoman.diagnosis.run.record import RunRecord
+from dragoman.diagnosis.run.timeline import History
 from dragoman.rundir import RunDir
 
 Value: TypeAlias = float | int | str | bool | None

@@ -2,25 +2,25 @@
 
 from collections.abc import Callable, Mapping
 
-from dragoman.diagnosis import (
-    fault_costs,
+from dragoman.diagnosis.answers import (
+    faults,
     hangs,
+    loss_spikes,
     memory,
     padding,
     quality,
-    spikes,
     stragglers,
 )
-from dragoman.diagnosis.answers import because_of
 from dragoman.diagnosis.findings import Finding, unknown
-from dragoman.diagnosis.history import History
-from dragoman.diagnosis.record import RunRecord
+from dragoman.diagnosis.questions import because_of
+from dragoman.diagnosis.run.record import RunRecord
+from dragoman.diagnosis.run.timeline import History
 
 _FINDINGS: Mapping[str, tuple[str, Callable[[RunRecord, History], Finding | None]]] = {
-    "faults": (fault_costs.QUESTION, fault_costs.finding),
+    "faults": (faults.QUESTION, faults.finding),
     "hangs": (hangs.QUESTION, hangs.finding),
     "stragglers": (stragglers.QUESTION, stragglers.finding),
-    "spikes": (spikes.QUESTION, spikes.finding),
+    "spikes": (loss_spikes.QUESTION, loss_spikes.finding),
     "memory": (memory.QUESTION, memory.finding),
     "padding": (padding.QUESTION, padding.finding),
     "quality": (quality.QUESTION, quality.finding),

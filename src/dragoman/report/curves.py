@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.report.content import Points, StepCurves, StepTimes
-from dragoman.telemetry.tables import Table
+from dragoman.telemetry.read.tables import Table
 from dragoman.training.schedule import Rate
 
 # More than a screen has pixels for; 300,000 steps then weigh as much as 1,000.

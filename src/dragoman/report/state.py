@@ -2,7 +2,7 @@
 
 from dragoman.config import Config
 from dragoman.console import duration
-from dragoman.diagnosis.history import History
+from dragoman.diagnosis.run.timeline import History
 from dragoman.report.content import State, StateName
 from dragoman.report.wording import count
 

@@ -17,19 +17,19 @@ import numpy as np
 
 from dragoman.errors import UserError
 from dragoman.rundir import RunDir, write_whole
-from dragoman.telemetry.columns import Array
 from dragoman.telemetry.events import (
     AttemptEnded,
     AttemptStarted,
     CheckpointSaved,
     Evaluated,
     EventsDropped,
+    Incident,
     SensorReading,
     StepDone,
-    Trouble,
 )
-from dragoman.telemetry.figures import COUNTER
-from dragoman.telemetry.tables import RunTables, Table, read_tables
+from dragoman.telemetry.export.metrics import COUNTER
+from dragoman.telemetry.read.columns import Array
+from dragoman.telemetry.read.tables import RunTables, Table, read_tables
 
 MOST_SLICES = 500_000
 """About 50 MB, which a browser still opens in seconds."""
@@ -207,7 +207,7 @@ class _Events:
 
     def _instants(self) -> Iterator[str]:
         told = (
-            (self._shown(self._tables[Trouble]), "what", "{}"),
+            (self._shown(self._tables[Incident]), "message", "{}"),
             (self._shown(self._tables[AttemptEnded]), "state", "{}"),
             (self._shown(self._tables[EventsDropped]), "count", "{} events dropped"),
         )

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from dragoman.diagnosis.wording import percent, wall_time
-from dragoman.diagnosis.wording import seconds as short_time
+from dragoman.diagnosis.phrasing import percent, wall_time
+from dragoman.diagnosis.phrasing import seconds as short_time
 from dragoman.report.content import EvidenceFigure
 
 

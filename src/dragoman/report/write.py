@@ -5,13 +5,13 @@ import json
 import time
 from pathlib import Path
 
-from dragoman.diagnosis.answers import answers_of
-from dragoman.diagnosis.fault_events import faults_in
-from dragoman.diagnosis.history import history_of
-from dragoman.diagnosis.record import read_run
+from dragoman.diagnosis.questions import answers_of
+from dragoman.diagnosis.run.fault_events import faults_in
+from dragoman.diagnosis.run.record import read_run
+from dragoman.diagnosis.run.timeline import history_of
 from dragoman.diagnosis.unasked import unasked_of
+from dragoman.report.build import report_of
 from dragoman.report.content import Report
-from dragoman.report.derivation import report_of
 from dragoman.report.markdown import to_markdown
 from dragoman.report.sections import document_of
 from dragoman.report.webpage import to_html

@@ -8,9 +8,41 @@ default, so that new reports read old runs. Times are written to the microsecond
 import dataclasses
 import json
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import Strict, TypeAdapter, ValidationError
+
+from dragoman.telemetry.format_1 import UPGRADED, upgraded
+
+FORMAT = 2
+"""Of the events that this version writes. 1: incidents, ends and sensors told their facts in prose
+alone; `telemetry.read.format_1` still reads them."""
+
+IncidentCategory: TypeAlias = Literal[
+    "update-skipped",
+    "rollback",
+    "out-of-memory",
+    "checkpoint",
+    "weights-differ",
+    "evaluation",
+    "telemetry",
+    "other",
+]
+EndState: TypeAlias = Literal["finished", "preempted", "failed"]
+EndCause: TypeAlias = Literal[
+    "",  # not known: a file of format 1
+    "steps",  # finished: a limit of the recipe
+    "epochs",
+    "hours",
+    "patience",  # finished: no better evaluation
+    "signal",  # preempted
+    "notice",  # preempted: the cloud takes a host away
+    "error",  # failed
+    "lost-rank",  # failed: another rank died, hung or fell silent
+    "diverged",  # failed: rollbacks did not help
+    "out-of-memory",  # failed: even single pairs do not fit
+    "weights-differ",  # failed: replicas hold different weights
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +55,8 @@ class AttemptStarted:
     host: str
     device: str
     first_step: int
+    format: int = 1
+    """Of the events in this file; files from before there was a number have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +121,36 @@ class CheckpointSaved:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """Something that did not stop the run and that its owner should know of."""
+class Incident:
+    """Something that did not end the attempt and that its owner should know of."""
 
     step: int
-    what: str
+    category: IncidentCategory
+    message: str
+    """For people. Programs read the other fields: it may be reworded at any time."""
+    ranks: tuple[int, ...] = ()
+    """Whom it happened to; empty: all alike, or nobody knows."""
+    rollback_step: int | None = None
+    """Of a rollback: the step of the checkpoint from which the run goes on."""
+    rate_factor: float | None = None
+    """Of a rollback: what the schedule's learning rate is multiplied by from here on."""
+    pieces: int | None = None
+    """Of out-of-memory: into how many pieces each micro-batch of the step is cut from here on."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
+    """The last event of a file whose writer came to say so."""
+
     step: int
-    state: str
+    state: EndState
     reason: str
+    """For people. Programs read the other fields: it may be reworded at any time."""
+    cause: EndCause = ""
+    culprit_rank: int | None = None
+    """Whose fault or whose notice it was; None: of no single rank, or nobody knows."""
+    culprit_host: str = ""
+    """Of that rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +162,11 @@ class SensorsFound:
     absent: dict[str, str]
     """Sensor, or one value of a sensor -> why there is none."""
     about: dict[str, str] = field(default_factory=dict)
-    """Device -> what it is."""
+    """Device -> what it is, for people."""
+    cores: int | None = None
+    """Logical processors of the host."""
+    link_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    """Network interface -> the rate that it announces; without those that announce none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +216,7 @@ Event: TypeAlias = (
     | StepDone
     | Evaluated
     | CheckpointSaved
-    | Trouble
+    | Incident
     | AttemptEnded
     | SensorsFound
     | SensorReading
@@ -174,7 +230,7 @@ KINDS: dict[str, type[Any]] = {
     "step": StepDone,
     "evaluation": Evaluated,
     "checkpoint": CheckpointSaved,
-    "trouble": Trouble,
+    "incident": Incident,
     "attempt-ended": AttemptEnded,
     "sensors-found": SensorsFound,
     "sensors": SensorReading,
@@ -234,11 +290,16 @@ def from_line(line: str | bytes) -> Stamped | None:
     values that are not what the kind has."""
     try:
         head = _head.validate_json(line)
-        adapter = _adapters.get(head.kind)
-        event = adapter.validate_json(line, strict=True) if adapter else None
-    except ValidationError:
+        if head.kind in UPGRADED:
+            content = json.dumps(upgraded(json.loads(line)))
+            event = _adapters[UPGRADED[head.kind]].validate_json(content, strict=True)
+        elif head.kind in _adapters:
+            event = _adapters[head.kind].validate_json(line, strict=True)
+        else:
+            return None
+    except (ValidationError, ValueError, RecursionError):
         return None
-    return Stamped(head.wall_at, head.monotonic_at, event) if event else None
+    return Stamped(head.wall_at, head.monotonic_at, event)
 
 
 def _to_microseconds(value: Any) -> Any:

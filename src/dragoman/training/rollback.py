@@ -5,13 +5,14 @@ import dataclasses
 import torch
 
 from dragoman.model.transformer import Transformer
-from dragoman.training.numbers import (
+from dragoman.telemetry.events import Incident
+from dragoman.training.divergence import (
     Verdict,
     after_rollback,
     smaller_loss_scale,
     step_to_go_back_to,
 )
-from dragoman.training.start import Training, restore
+from dragoman.training.setup import Training, restore
 from dragoman.training.state import RunState
 from dragoman.training.tensors import load_weights
 
@@ -46,5 +47,13 @@ def roll_back(training: Training, state: RunState, verdict: Verdict) -> RunState
         f"{verdict.what}; back to step {again.step:,} with "
         f"{again.numbers.rate_factor:g} times the learning rate"
     )
-    training.tell_trouble(state.step, what)
+    training.report_incident(
+        Incident(
+            state.step,
+            "rollback",
+            what,
+            rollback_step=again.step,
+            rate_factor=again.numbers.rate_factor,
+        )
+    )
     return again

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, Strict, StrictFloat, StrictInt, TypeAdapter
 
 from dragoman.config import LARGEST_INTEGER, MOST_STEPS, between
-from dragoman.training.numbers import Numbers
+from dragoman.training.divergence import Numbers
 
 Step = Annotated[int, Strict(), between(0, MOST_STEPS)]
 Number = Annotated[float, Strict()]

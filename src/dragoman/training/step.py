@@ -1,207 +1,113 @@
-"""One optimizer update: forward and backward of this rank's micro-batches, then Adam."""
+"""One update of the weights, and what all ranks agree on in it."""
 
-import hashlib
-import math
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+import dataclasses
+import time
 from typing import NamedTuple
 
-import torch
-from torch import nn
-
-from dragoman.batches.collate import Batch, cut
-from dragoman.batches.loader import StepBatches
-from dragoman.config import Config, OptimizerSettings
-from dragoman.distributed.group import Group
-from dragoman.errors import UserError
-from dragoman.sync import Mark, Stopwatch, Sync, free_memory, is_out_of_memory
-from dragoman.training.tensors import whole
-
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+from dragoman.batches.amounts import Amounts
+from dragoman.batches.loader import Loader
+from dragoman.distributed.devices import memory_peak_bytes
+from dragoman.model.size import training_flops
+from dragoman.telemetry.events import StepDone
+from dragoman.training.interruption import Interruption
+from dragoman.training.out_of_memory import smaller_pieces
+from dragoman.training.setup import Training
+from dragoman.training.state import RunState
 
 
-@dataclass(frozen=True)
-class Gradients:
-    """What this rank knows of a step whose gradients have travelled."""
+class Taken(NamedTuple):
+    """A step, and what all ranks have agreed on in it."""
 
-    loss_sum: float
-    """Of this rank's micro-batches."""
-    ran_out: bool
-    """Memory was too small: this rank has sent zeros, and the gradients are of no use to anyone."""
-    parts_s: dict[str, float]
-    """Without communication where it cannot be told from computing."""
-
-
-class _Pass(NamedTuple):
-    """Marks of a micro-batch."""
-
-    begun: Mark
-    between: Mark
-    computed: Mark
-    ended: Mark
+    state: RunState
+    done: StepDone
+    interrupted: bool
+    """Any rank was asked to stop."""
+    save_is_due: bool
+    save_can_begin: bool
+    """None is in flight on rank 0."""
+    waits_s: list[float]
+    """In communication, by rank; empty: not known."""
 
 
-@dataclass(frozen=True)
-class Update:
-    gradient_norm: float
-    updated: bool
-
-
-class Updater:
-    """Holds what lives as long as the run: the optimizer and the loss scale."""
-
-    def __init__(self, sync: Sync, objective: nn.Module, config: Config, group: Group) -> None:
-        self.sync, self._objective = sync, objective
-        self._config, self._group = config, group
-        self._stopwatch = Stopwatch(group.device)
-        self._update: tuple[Mark, Mark] | None = None
-        self.update_s = 0.0
-        """Of the last update; on a GPU, of the one before: a step begins while it is being made."""
-        self.optimizer = _adam(objective, config.optimizer)
-        self.scaler = (
-            torch.amp.GradScaler(  # passes everything through unless the precision is fp16
-                group.device.type, enabled=config.training.precision == "fp16"
-            )
+def take_step(
+    training: Training, state: RunState, loader: Loader, interruption: Interruption
+) -> Taken:
+    """One update. Collective: every rank must call."""
+    group, updater = training.group, training.updater
+    group.pulse.enter("data", state.step + 1)
+    training.traffic.begin_step()
+    begun = time.perf_counter()
+    work = loader.next()
+    waited_s = time.perf_counter() - begun
+    pieces = 1
+    while True:
+        gradients = updater.gradients(work, pieces)
+        group.pulse.enter("agreement")
+        # The update of the step before came after its message.
+        seconds = time.perf_counter() - begun + updater.update_s
+        # One small message, before the weights are touched, tells everyone the loss, rank 0's
+        # clock, whether anyone wants to stop or has run out of memory, whether to save, and how
+        # long each rank has waited in communication.
+        waits_s = [0.0] * group.ranks
+        waits_s[group.rank] = gradients.parts_s.get("communication", 0.0)
+        loss_sum, step_s, wishes, short, save_is_due, saver_is_busy, *waits_s = group.sums(
+            [
+                gradients.loss_sum,
+                seconds if group.leads else 0.0,
+                float(interruption.asked),
+                float(gradients.ran_out),
+                float(group.leads and training.saving.is_due(state, seconds)),
+                float(group.leads and training.saving.is_busy),
+                *waits_s,
+            ]
         )
-
-    def gradients(self, work: StepBatches, pieces: int = 1) -> Gradients:
-        """Forward and backward, with each micro-batch in that many pieces.
-
-        Collective: every rank must call, with its own share of the same global batch.
-        """
-        passes: list[_Pass] = []
-        loss_sum = torch.zeros((), device=self._group.device)
-        ran_out = False
-        self.sync.begin_step(work.most_passes - len(work.batches))
-        batches = list(_numbered_pieces(work, pieces))
-        try:
-            for number, batch in batches:
-                seed_dropout(self._config.training.seed, work.step, number)
-                is_last = number == batches[-1][0]
-                loss_sum += self._accumulate(
-                    batch.to(self._group.device), is_last, work.tokens, passes
-                )
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            ran_out = True
-        # Not inside the handler, where the error still holds on to all activations.
-        if ran_out:
-            free_memory(self._group.device)
-            self.sync.send_nothing()
-        total = loss_sum.item()  # here the host waits for the device, and all marks are passed
-        if self._stopwatch.reads_late and self._update:
-            self.update_s = self._stopwatch.seconds(*self._update)
-        return Gradients(0.0 if ran_out else total, ran_out, self._parts(passes))
-
-    def update(self, learning_rate: float) -> Update:
-        """Change the weights, unless the gradients are not finite."""
-        self._group.pulse.enter("optimizer")
-        begun = self._stopwatch.mark()
-        for parameters in self.optimizer.param_groups:
-            parameters["lr"] = learning_rate
-        self.scaler.unscale_(self.optimizer)
-        norm = self._clip().item()
-        # All ranks hold the same gradients by now, so all come to the same answer.
-        updated = math.isfinite(norm)
-        if updated:
-            self.scaler.step(self.optimizer)
-        self.scaler.update()
-        self._update = begun, self._stopwatch.mark()
-        if not self._stopwatch.reads_late:
-            self.update_s = self._stopwatch.seconds(*self._update)
-        return Update(norm, updated)
-
-    def _clip(self) -> torch.Tensor:
-        """Shorten the gradients to what is allowed; how long they were, over all parameters."""
-        parameters = list(self._objective.parameters())
-        norm = whole(nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None))
-        longest = self._config.optimizer.clip_norm or math.inf
-        nn.utils.clip_grads_with_norm_(parameters, longest, norm)
-        return norm
-
-    def _parts(self, passes: list[_Pass]) -> dict[str, float]:
-        seconds = self._stopwatch.seconds
-        parts = {
-            "forward": sum(seconds(each.begun, each.between) for each in passes),
-            "backward": sum(seconds(each.between, each.computed) for each in passes),
-        }
-        if self.sync.knows_exposed:
-            parts["communication"] = sum(seconds(each.computed, each.ended) for each in passes)
-        return parts
-
-    def _accumulate(
-        self, batch: Batch, is_last: bool, global_tokens: int, passes: list[_Pass]
-    ) -> torch.Tensor:
-        precision = PRECISIONS[self._config.training.precision]
-        self._group.pulse.enter("forward")
-        begun = self._stopwatch.mark()
-        with torch.autocast(
-            self._group.device.type, dtype=precision, enabled=precision is not torch.float32
-        ):
-            smoothed = self.sync.forward(batch, is_last).smoothed
-        self._group.pulse.enter("backward")
-        between = self._stopwatch.mark()
-        # Gradients are summed over ranks; what is wanted is the sum over all target tokens of the
-        # step divided by their number.
-        share = smoothed * (1 / global_tokens)
-        self.scaler.scale(share).backward()  # type: ignore[no-untyped-call]
-        ended = self._stopwatch.mark()
-        computed = self.sync.last_ready if is_last else None
-        passes.append(_Pass(begun, between, computed or ended, ended))
-        return smoothed.detach()
-
-
-def _numbered_pieces(work: StepBatches, pieces: int) -> Iterator[tuple[str, Batch]]:
-    """Micro-batches of a rank, or their pieces, under what their dropout is seeded with."""
-    for number, batch in zip(work.numbers, work.batches, strict=True):
-        if pieces == 1:
-            yield str(number), batch
-        else:
-            for place, piece in enumerate(cut(batch, pieces)):
-                yield f"{number}/{place}", piece
-
-
-def check_precision(precision: str, device: torch.device) -> None:
-    if precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
-        raise UserError(
-            f"{torch.cuda.get_device_name(device)} has no bf16; set training.precision to fp16, "
-            "which comes with loss scaling"
-        )
-    if precision != "fp32" and device.type == "cpu":
-        _check_half_products()
-
-
-def _check_half_products() -> None:
-    """Some virtual machines announce matrix units (AMX) that kill whoever uses them."""
-    probe = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); a @ a"
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=False)
-    if done.returncode < 0:
-        raise UserError(
-            f"this machine ends a product of half-precision matrices with "
-            f"{signal.Signals(-done.returncode).name}; set training.precision to fp32, or the "
-            "environment variable ONEDNN_MAX_CPU_ISA to AVX512_CORE_FP16"
-        )
-
-
-def seed_dropout(seed: int, step: int, micro_batch: str) -> None:
-    """Dropout belongs to the micro-batch, not to the rank that happens to compute it."""
-    digest = hashlib.blake2b(f"{seed}/{step}/{micro_batch}".encode(), digest_size=8).digest()
-    torch.manual_seed(int.from_bytes(digest) >> 1)
-
-
-def _adam(objective: nn.Module, settings: OptimizerSettings) -> torch.optim.AdamW:
-    matrices = [parameter for parameter in objective.parameters() if parameter.ndim > 1]
-    vectors = [parameter for parameter in objective.parameters() if parameter.ndim <= 1]
-    return torch.optim.AdamW(
-        [
-            {"params": matrices, "weight_decay": settings.weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
-        ],
-        betas=(settings.beta1, settings.beta2),
-        eps=settings.epsilon,
-        fused=True,
+        if not short:
+            break
+        pieces = smaller_pieces(training, work, pieces, gradients.ran_out)
+    stalled_s = training.saving.wait_until_copied()  # the update changes what is being copied
+    rate = training.rate(work.step) * state.numbers.rate_factor
+    update = updater.update(rate)
+    state = state.after_step(work.tokens, step_s)
+    if scaling := updater.scaler.state_dict():
+        state = dataclasses.replace(state, loss_scaling=scaling)
+    seconds = time.perf_counter() - begun
+    parts = {
+        "data": waited_s,
+        **gradients.parts_s,
+        "checkpoint": stalled_s,
+        "optimizer": updater.update_s,
+    }
+    done = StepDone(
+        step=work.step,
+        epoch=training.plan.epoch_of(work.step),
+        loss=loss_sum / work.tokens,
+        tokens=work.tokens,
+        learning_rate=rate,
+        gradient_norm=update.gradient_norm,
+        updated=update.updated,
+        step_s=seconds,
+        parts_s={**parts, "rest": max(0.0, seconds - sum(parts.values()))},
+        traffic_bytes=training.traffic.of_step(),
+        counts=counts_of(training, work.amounts),
+        memory_peak_bytes=memory_peak_bytes(group.device),
     )
+    knows_waits = "communication" in gradients.parts_s
+    return Taken(
+        state=state,
+        done=done,
+        interrupted=wishes > 0,
+        save_is_due=save_is_due > 0,
+        save_can_begin=not saver_is_busy,
+        waits_s=waits_s if knows_waits else [],
+    )
+
+
+def counts_of(training: Training, amounts: Amounts) -> dict[str, float]:
+    model, vocabulary = training.config.model, training.tokenizer.size
+    return {
+        "source_tokens": amounts.source_tokens,
+        "target_tokens": amounts.target_tokens,
+        "positions": amounts.positions,
+        "sequences": amounts.sequences,
+        "flops": training_flops(model, vocabulary, amounts),
+    }

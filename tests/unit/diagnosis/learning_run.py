@@ -8,10 +8,10 @@ import numpy as np
 from unit.report.fake_run import CONFIG, WALL_AT, FakeRun, evaluated, started, step
 
 from dragoman.config import dump_config, parse_config
-from dragoman.diagnosis.curve_fits import Numbers
 from dragoman.diagnosis.findings import Figure, Finding
-from dragoman.diagnosis.history import History, history_of
-from dragoman.diagnosis.record import RunRecord, read_run
+from dragoman.diagnosis.learning.power_law import Numbers
+from dragoman.diagnosis.run.record import RunRecord, read_run
+from dragoman.diagnosis.run.timeline import History, history_of
 from dragoman.telemetry.events import AttemptEnded, Event
 from dragoman.training.schedule import learning_rate
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from unit.report.fake_run import WALL_AT, FakeRun, started, step
 
-from dragoman.diagnosis.history import History, history_of
-from dragoman.diagnosis.record import RunRecord, read_run
+from dragoman.diagnosis.run.record import RunRecord, read_run
+from dragoman.diagnosis.run.timeline import History, history_of
 from dragoman.telemetry.events import Event
 
 Parts = Mapping[str, float]

@@ -4,9 +4,9 @@ import pytest
 from unit.report.fake_run import WALL_AT, FakeRun, started
 
 from dragoman.checkpoints.names import CONTENTS
-from dragoman.diagnosis import checkpoint_files, checkpoint_size
-from dragoman.diagnosis.history import history_of
-from dragoman.diagnosis.record import read_run
+from dragoman.diagnosis.answers import checkpoint_files, checkpoint_size
+from dragoman.diagnosis.run.record import read_run
+from dragoman.diagnosis.run.timeline import history_of
 from dragoman.telemetry.events import CheckpointSaved
 
 WHOLE = {

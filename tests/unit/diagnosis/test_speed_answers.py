@@ -7,9 +7,9 @@ import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.report.fake_run import WALL_AT, evaluated, started, step
 
-from dragoman.diagnosis import devices, duration, network, step_time, traffic
-from dragoman.diagnosis.bottleneck import Shares
-from dragoman.diagnosis.device_use import Use, answer_in_words, verdict_of
+from dragoman.diagnosis.answers import devices, duration, network, step_time, traffic
+from dragoman.diagnosis.speed.bottleneck import Shares
+from dragoman.diagnosis.speed.utilization import Use, answer_in_words, verdict_of
 from dragoman.telemetry.events import (
     AttemptEnded,
     CheckpointSaved,

@@ -3,31 +3,23 @@ import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.report.fake_run import evaluated, started, step
 
-from dragoman.diagnosis import (
-    answers,
-    fault_costs,
-    hangs,
-    memory,
-    network,
-    padding,
-    stragglers,
-    unasked,
-)
-from dragoman.diagnosis.answers import QUESTIONS, answers_of
-from dragoman.diagnosis.fault_events import fault_events
-from dragoman.diagnosis.faults import faults_of
-from dragoman.diagnosis.sane import sane
+from dragoman.diagnosis import questions, unasked
+from dragoman.diagnosis.answers import faults, hangs, memory, network, padding, stragglers
+from dragoman.diagnosis.questions import QUESTIONS, answers_of
+from dragoman.diagnosis.run.fault_events import fault_events
+from dragoman.diagnosis.run.faults import faults_of
+from dragoman.diagnosis.run.validate import sane
 from dragoman.diagnosis.unasked import unasked_of
 from dragoman.telemetry.events import (
     AttemptEnded,
     CheckpointSaved,
     DeviceFound,
+    Incident,
     SensorReading,
     StepDone,
-    Trouble,
 )
-from dragoman.telemetry.reader import read_events
-from dragoman.telemetry.tables import read_tables
+from dragoman.telemetry.read.events import read_events
+from dragoman.telemetry.read.tables import read_tables
 
 
 def usual_run(tmp_path, **more):
@@ -52,7 +44,7 @@ def test_an_answer_that_fails_costs_no_other(tmp_path, monkeypatch):
     def fails(record, history):
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(answers, "_ANSWERS", {**answers._ANSWERS, "network": fails})
+    monkeypatch.setattr(questions, "_ANSWERS", {**questions._ANSWERS, "network": fails})
     found = {f.key: f for f in answers_of(*read(usual_run(tmp_path)))}
 
     assert found["network"].verdict == "not known"
@@ -233,7 +225,7 @@ def test_ranks_of_one_host_share_its_memory(tmp_path):
 
 def test_steps_that_ran_out_of_memory_are_counted(tmp_path):
     what = "rank 1 ran out of memory; the step is repeated in 2 pieces"
-    run = usual_run(tmp_path, beside=lambda *_: [(20.0, Trouble(9, what))])
+    run = usual_run(tmp_path, beside=lambda *_: [(20.0, Incident(9, "other", what))])
 
     assert memory.finding(*read(run)).verdict == "ran out"
 
@@ -269,7 +261,7 @@ def test_faults_from_few_events_are_those_from_all(tmp_path):
 
 def test_what_faults_cost_is_told(tmp_path):
     record, history = read(interrupted_run(tmp_path))
-    found = fault_costs.finding(record, history)
+    found = faults.finding(record, history)
 
     assert found.verdict == "3 faults"
     lost = next(f.value for f in found.evidence if f.name == "lost steps")
@@ -284,7 +276,7 @@ def test_a_run_of_several_attempts_without_faults_says_so(tmp_path):
         [(0.0, started(attempt=2, first_step=2)), (1.0, step(2)), (2.0, ended)], attempt=2
     )
 
-    assert fault_costs.finding(*read(run)).verdict == "none"
+    assert faults.finding(*read(run)).verdict == "none"
 
 
 @pytest.mark.parametrize(

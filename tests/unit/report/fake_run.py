@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.rundir import RunDir, write_json
-from dragoman.telemetry.columns import Array
 from dragoman.telemetry.events import (
     AttemptStarted,
     Evaluated,
@@ -15,7 +14,8 @@ from dragoman.telemetry.events import (
     StepDone,
     to_line,
 )
-from dragoman.telemetry.tables import Table
+from dragoman.telemetry.read.columns import Array
+from dragoman.telemetry.read.tables import Table
 
 CONFIG = """
 name = "tiny"

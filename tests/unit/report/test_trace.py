@@ -14,9 +14,9 @@ from dragoman.telemetry.events import (
     CheckpointSaved,
     ClockOffset,
     EventsDropped,
+    Incident,
     SensorReading,
     Stamped,
-    Trouble,
     to_line,
 )
 
@@ -46,7 +46,7 @@ def two_ranks(run):
         Stamped(1100.0, 110.0, started(rank=1, ranks=2)),
         Stamped(1100.0, 110.0, ClockOffset("host-1", 100.0, 100.0, 0.001)),
         *(Stamped(1101.0 + n, 111.0 + n, step(n, loss=math.inf)) for n in (1, 2, 3, 4)),
-        Stamped(1105.5, 115.5, Trouble(4, 'a "hitch"')),
+        Stamped(1105.5, 115.5, Incident(4, "other", 'a "hitch"')),
     ]
     write(run, 1, 1, ahead)
 

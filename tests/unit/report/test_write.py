@@ -13,10 +13,10 @@ import pytest
 from unit.report.fake_run import FakeRun, evaluated, started, step, step_table
 
 from dragoman.diagnosis.findings import Figure, Finding, unknown
-from dragoman.diagnosis.history import history_of
-from dragoman.diagnosis.record import read_run
+from dragoman.diagnosis.run.record import read_run
+from dragoman.diagnosis.run.timeline import history_of
+from dragoman.report.build import report_of
 from dragoman.report.content import Report
-from dragoman.report.derivation import report_of
 from dragoman.report.markdown import escaped, sparkline, to_markdown
 from dragoman.report.priorities import to_do
 from dragoman.report.schema import report_schema
@@ -24,7 +24,7 @@ from dragoman.report.sections import document_of
 from dragoman.report.webpage import to_html
 from dragoman.report.write import to_json, write_report
 from dragoman.rundir import write_json
-from dragoman.telemetry.events import AttemptEnded, StepDone, Trouble
+from dragoman.telemetry.events import AttemptEnded, Incident, StepDone
 
 ROOT = Path(__file__).parents[3]
 ATTACK = '<script>alert("1")</script>|a\n`b` <b>'
@@ -80,7 +80,7 @@ def attacked(run: FakeRun) -> FakeRun:
         [
             (0.0, started()),
             (1.0, step(1, parts_s={ATTACK: 1.0})),
-            (2.0, Trouble(1, ATTACK)),
+            (2.0, Incident(1, "other", ATTACK)),
             (3.0, evaluated(1, samples=[sample], bleu_signature=ATTACK + "\n```\n# x")),
             (4.0, AttemptEnded(1, "failed", ATTACK)),
         ]
@@ -272,7 +272,7 @@ def test_no_text_of_a_run_becomes_markup_in_the_page(empty_run, tmp_path):
         [
             (0.0, started()),
             (1.0, step(1, parts_s={"a": 1.0})),
-            (2.0, Trouble(1, "a")),
+            (2.0, Incident(1, "other", "a")),
             (3.0, evaluated(1, samples=[sample])),
             (4.0, AttemptEnded(1, "failed", "a")),
         ]

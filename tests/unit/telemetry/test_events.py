@@ -13,24 +13,24 @@ from dragoman.telemetry.events import (
     DeviceFound,
     Evaluated,
     EventsDropped,
+    Incident,
     SensorReading,
     SensorsFound,
     Stamped,
     StepDone,
-    Trouble,
     from_line,
     to_line,
 )
-from dragoman.telemetry.reader import attempts_so_far, read_events
-from dragoman.telemetry.status import StatusFile
-from dragoman.telemetry.writer import EventWriter
+from dragoman.telemetry.read.events import attempts_so_far, read_events
+from dragoman.telemetry.record.status import StatusFile
+from dragoman.telemetry.record.writer import EventWriter
 
 ONE_OF_EACH = [
     AttemptStarted(1, 0, 2, "node1", "cpu", 1),
     StepDone(7, 0.5, 3.25, 100, 1e-3, 0.7, True, 0.5, {"forward": 0.3, "rest": 0.2}),
     Evaluated(7, 2.5, None, 31.5, 50.0, "b", "c", True, 1.0, [{"source": "ein „Wort“"}]),
     CheckpointSaved(7, "step-00000007", 1000, 0.5),
-    Trouble(7, 'a "quoted" thing'),
+    Incident(7, "other", 'a "quoted" thing'),
     AttemptEnded(7, "finished", "steps are done"),
     SensorsFound("node1", ["processor"], {"gpu": "no driver"}, {"cpu": "2 cores"}),
     SensorReading({"cpu/percent": 12.5, "network/eth0/sent_bytes_total": 10}),

@@ -12,10 +12,10 @@ from digits_language import RECIPE
 
 from dragoman.config import parse_config
 from dragoman.rundir import RunDir, read_json
-from dragoman.telemetry import aside as aside_module
-from dragoman.telemetry.aside import Aside
 from dragoman.telemetry.events import AttemptEnded, Stamped, StepDone
-from dragoman.telemetry.mirrors import open_mirrors
+from dragoman.telemetry.export import background as aside_module
+from dragoman.telemetry.export.background import Aside
+from dragoman.telemetry.export.exporters import open_mirrors
 
 # Trains nothing: two steps, an evaluation, a reading and the end, given to the mirrors as the
 # writer gives them.
@@ -25,8 +25,8 @@ from pathlib import Path
 from dragoman.config import load_config
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import *
-from dragoman.telemetry.mirrors import open_mirrors
-from dragoman.telemetry.writer import EventWriter
+from dragoman.telemetry.export.exporters import open_mirrors
+from dragoman.telemetry.record.writer import EventWriter
 
 root, *overrides = sys.argv[1:]
 config = load_config(Path(root) / "config.toml", overrides)

@@ -1,9 +1,10 @@
 import pytest
 import torch
 
+from dragoman.distributed.consensus import odd_ranks, said_once, together
 from dragoman.distributed.group import Group
 from dragoman.errors import SaidElsewhere, StorageError, UserError
-from dragoman.training.agreement import first_difference, odd_ranks, said_once, together
+from dragoman.training.agreement import first_difference
 from dragoman.training.claim import shared_settings
 
 ALONE = Group(0, 1, 0, torch.device("cpu"))

@@ -12,11 +12,11 @@ from dragoman.config import parse_config
 from dragoman.errors import RunError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import Trouble
-from dragoman.telemetry.reader import read_events
-from dragoman.training import numbers
-from dragoman.training.loop import train
-from dragoman.training.step import Updater
+from dragoman.telemetry.events import Incident
+from dragoman.telemetry.read.events import read_events
+from dragoman.training import divergence as numbers
+from dragoman.training.train import train
+from dragoman.training.updater import Updater
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def poisoned(digits, tmp_path, monkeypatch):
 
 def troubles(run):
     events = [recorded.stamped.event for recorded in read_events(run)]
-    return [event.what for event in events if isinstance(event, Trouble)]
+    return [event.message for event in events if isinstance(event, Incident)]
 
 
 def test_too_many_skips_lead_back_and_the_same_batches_follow_with_half_the_rate(poisoned):

@@ -51,6 +51,15 @@ class Network:
         return values
 
 
+def announced_link_rates() -> dict[str, float]:
+    """Returns bytes a second by interface, of those that are up and announce a speed."""
+    return {
+        name: state.speed * 1e6 / 8
+        for name, state in psutil.net_if_stats().items()
+        if state.isup and state.speed
+    }
+
+
 class Tcp:
     """Of the whole namespace: the system does not count repetitions by interface."""
 

@@ -28,7 +28,7 @@ PROGRAM = """
 import dataclasses, json, os, sys
 from pathlib import Path
 from dragoman.telemetry.sensors.gpu import Gpus
-from dragoman.telemetry.sensors.sampler import Sampler
+from dragoman.telemetry.record.sampler import Sampler
 events = []
 sampler = Sampler(events.append, {"gpu": Gpus}, "host")
 for line in sys.stdin:

@@ -1,0 +1,1 @@
+"""The answers, a module each: verdict, sentence, figures and advice."""

@@ -1,0 +1,87 @@
+"""How big is a checkpoint? The verdict is its size: "731 MB"."""
+
+from dragoman.checkpoints.names import MODEL
+from dragoman.diagnosis.answers.checkpoint_files import sizes_in_words
+from dragoman.diagnosis.findings import Figure, Finding, unknown
+from dragoman.diagnosis.phrasing import count, megabytes
+from dragoman.diagnosis.run.record import RunRecord
+from dragoman.diagnosis.run.timeline import History
+from dragoman.model.size import Size, size_of
+
+KEY = "checkpoint-size"
+QUESTION = "How big is a checkpoint, in megabytes?"
+
+
+def answer(record: RunRecord, history: History) -> Finding:
+    passport = record.passport
+    vocabulary = passport.vocabulary if passport else record.config.tokenizer.vocabulary
+    size = size_of(record.config.model, vocabulary)
+    if not record.checkpoints:
+        return _forecast(size, passport is not None)
+    newest = record.checkpoints[-1]
+    newest_bytes = sum(newest.file_bytes.values())
+    every = [sum(folder.file_bytes.values()) for folder in record.checkpoints]
+    kept = (
+        f"{count(len(every), 'checkpoint')} in {megabytes(sum(every))} are kept here"
+        if len(every) > 1
+        else "It is the only one that is kept here"
+    )
+    weight_bytes = newest.file_bytes.get(MODEL, size.weight_bytes)
+    return Finding(
+        KEY,
+        QUESTION,
+        megabytes(newest_bytes),
+        "high",
+        f"{megabytes(newest_bytes)}: {sizes_in_words(newest.file_bytes)}. {kept}. "
+        f"{_export_words(size, weight_bytes)}",
+        [
+            Figure("newest checkpoint", newest_bytes, "bytes", note=newest.name),
+            Figure("checkpoints kept", len(every), ""),
+            Figure("all of them", sum(every), "bytes", note="in this folder; hosts have their own"),
+            *_export(size, weight_bytes),
+            *_saving(history),
+        ],
+    )
+
+
+def _forecast(size: Size, is_vocabulary_known: bool) -> Finding:
+    total = size.weight_bytes + size.optimizer_bytes
+    guess = "" if is_vocabulary_known else ", if the tokenizer gets all the pieces it is asked for"
+    return unknown(
+        KEY,
+        QUESTION,
+        f"there is no checkpoint yet. By computation one will take {megabytes(total)}: "
+        f"{megabytes(size.weight_bytes)} of weights and {megabytes(size.optimizer_bytes)} of "
+        f"Adam's state for {size.parameters:,} parameters, and little more for the "
+        f"tokenizer{guess}. {_export_words(size, size.weight_bytes).removesuffix('.')}",
+        [
+            Figure("checkpoint, forecast", total, "bytes", note="without the tokenizer"),
+            *_export(size, size.weight_bytes),
+        ],
+    )
+
+
+def _export(size: Size, weight_bytes: int) -> list[Figure]:
+    return [
+        Figure("parameters", size.parameters, ""),
+        Figure("weights alone, fp32", weight_bytes, "bytes"),
+        Figure("weights alone, fp16", 2 * size.parameters, "bytes", note="by computation"),
+        Figure(
+            "weights alone, int8", size.parameters, "bytes", note="by computation, scales apart"
+        ),
+    ]
+
+
+def _export_words(size: Size, weight_bytes: int) -> str:
+    return (
+        f"For translating alone the weights are enough: {megabytes(weight_bytes)}, "
+        f"{megabytes(2 * size.parameters)} in fp16 or {megabytes(size.parameters)} in int8."
+    )
+
+
+def _saving(history: History) -> list[Figure]:
+    seconds = [save.seconds for attempt in history.attempts for save in attempt.saves]
+    if not seconds:
+        return []
+    note = f"mean of {count(len(seconds), 'save')}, beside training"
+    return [Figure("time to write one", sum(seconds) / len(seconds), "s", note=note)]

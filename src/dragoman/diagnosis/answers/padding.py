@@ -1,0 +1,51 @@
+"""How much of the work goes to padding?"""
+
+import numpy as np
+
+from dragoman.diagnosis.findings import Figure, Finding
+from dragoman.diagnosis.phrasing import percent
+from dragoman.diagnosis.run.record import RunRecord
+from dragoman.diagnosis.run.timeline import History
+from dragoman.telemetry.read.rows import group_column
+
+KEY = "padding"
+QUESTION = "How much of the work goes to padding?"
+
+WORTH_TELLING = 0.15
+"""Of all positions; batches of pairs of nearly equal length have 2 to 5 %."""
+
+
+def finding(record: RunRecord, history: History) -> Finding | None:
+    """None: little, or it was not counted."""
+    positions = tokens = 0.0
+    for steps in history.steps_by_rank.values():
+        own = group_column(steps, "counts", "positions")
+        used = group_column(steps, "counts", "source_tokens")
+        used = used + group_column(steps, "counts", "target_tokens")
+        told = ~np.isnan(own) & ~np.isnan(used)
+        positions += float(own[told].sum())
+        tokens += float(used[told].sum())
+    share = 1 - tokens / positions if positions else 0.0
+    if share < WORTH_TELLING:
+        return None
+    limit = record.config.training.micro_batch_tokens
+    return Finding(
+        key=KEY,
+        question=QUESTION,
+        verdict=percent(share),
+        confidence="high",
+        sentence=(
+            f"{percent(share)} of all positions that were computed hold no token: sentences of "
+            "very different lengths share micro-batches."
+        ),
+        evidence=[
+            Figure("padding", share, "share"),
+            Figure("positions", positions, "tokens"),
+            Figure("tokens on both sides", tokens, "tokens"),
+            Figure("training.micro_batch_tokens", limit, "tokens"),
+        ],
+        advice=(
+            "More sentence pairs, or a smaller data.max_length that drops the few very long ones, "
+            "would make micro-batches more even."
+        ),
+    )

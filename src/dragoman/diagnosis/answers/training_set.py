@@ -1,0 +1,87 @@
+"""How big is the training set? The verdict is its size: "1,880 MB, 4,524,868 lines"."""
+
+from dragoman.diagnosis.findings import Figure, Finding, unknown
+from dragoman.diagnosis.phrasing import count, listed, megabytes, percent
+from dragoman.diagnosis.run.record import RunRecord
+from dragoman.diagnosis.run.timeline import History
+from dragoman.shards.passport import Passport, SplitRecord
+
+KEY = "training-set"
+QUESTION = "How big is the training set, in megabytes and in lines?"
+
+MANY_DROPPED = 0.3
+"""Of the pairs: whoever loses more than this should look at the reasons."""
+
+
+def answer(record: RunRecord, history: History) -> Finding:
+    passport = record.passport
+    train = passport.splits.get("train") if passport else None
+    if passport is None or train is None:
+        return unknown(
+            KEY, QUESTION, "the run has no manifest.json that tells of its data: it has not begun"
+        )
+    kept_bytes = train.source.bytes + train.target.bytes
+    return Finding(
+        KEY,
+        QUESTION,
+        f"{megabytes(kept_bytes)}, {train.pairs_kept:,} lines",
+        "high",
+        _sentence(passport, train, kept_bytes),
+        _evidence(passport, train, kept_bytes),
+        _advice(train),
+    )
+
+
+def _sentence(passport: Passport, train: SplitRecord, kept_bytes: int) -> str:
+    source, target = passport.source_language, passport.target_language
+    weights = ""
+    if train.pairs_per_epoch != train.pairs_kept:
+        weights = f" With the weights of the sources an epoch has {train.pairs_per_epoch:,} pairs."
+    dropped = train.pairs_in - train.pairs_kept
+    cleaning = "Cleaning dropped none."
+    if dropped > 0:
+        reasons = sorted(train.dropped.items(), key=lambda item: (-item[1], item[0]))
+        named = listed([f"{number:,} {reason}" for reason, number in reasons[:3] if number])
+        cleaning = (
+            f"Cleaning dropped {dropped:,} of {count(train.pairs_in, 'pair')} "
+            f"({percent(dropped / train.pairs_in)})" + (f": {named}." if named else ".")
+        )
+    return (
+        f"{train.pairs_kept:,} lines on each side, {megabytes(kept_bytes)} of text: "
+        f"{megabytes(train.source.bytes)} {source} and {megabytes(train.target.bytes)} {target}, "
+        f"which are {train.source.tokens:,} and {train.target.tokens:,} tokens an epoch. "
+        f"{cleaning}{weights}"
+    )
+
+
+def _evidence(passport: Passport, train: SplitRecord, kept_bytes: int) -> list[Figure]:
+    input_bytes = sum(file.bytes for file in passport.inputs)
+    files = count(len(passport.inputs), "file")
+    return [
+        Figure("text, both sides", kept_bytes, "bytes", note="after cleaning, line feeds included"),
+        Figure(f"text, {passport.source_language}", train.source.bytes, "bytes"),
+        Figure(f"text, {passport.target_language}", train.target.bytes, "bytes"),
+        Figure("lines before cleaning", train.pairs_in, "lines"),
+        Figure("lines after cleaning", train.pairs_kept, "lines"),
+        Figure("pairs an epoch", train.pairs_per_epoch, "lines"),
+        Figure(f"tokens, {passport.source_language}", train.source.tokens, "tokens"),
+        Figure(f"tokens, {passport.target_language}", train.target.tokens, "tokens"),
+        Figure(
+            "input files",
+            input_bytes,
+            "bytes",
+            note=f"{files} as they lie on disk, with those of validation and test",
+        ),
+        *(Figure(f"dropped: {why}", number, "lines") for why, number in train.dropped.items()),
+    ]
+
+
+def _advice(train: SplitRecord) -> str:
+    dropped = train.pairs_in - train.pairs_kept
+    if train.pairs_in and dropped > MANY_DROPPED * train.pairs_in:
+        worst = max(train.dropped.items(), key=lambda item: item[1], default=("", 0))[0]
+        return (
+            f"{percent(dropped / train.pairs_in)} of the pairs were dropped, most as {worst!r}: "
+            "look at some of them before you trust the data."
+        )
+    return ""

@@ -1,0 +1,1 @@
+"""The facts of a run, each derived once, without opinions."""

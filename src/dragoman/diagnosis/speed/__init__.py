@@ -1,0 +1,1 @@
+"""What holds the steps of a run back."""

@@ -1,0 +1,101 @@
+"""What a rank computes on, and how fast that can compute at best: measured, and kept per host."""
+
+import json
+import os
+import platform
+import resource
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import torch
+
+from dragoman.distributed.group import Group
+from dragoman.errors import StorageError
+from dragoman.rundir import write_whole
+from dragoman.telemetry.events import DeviceFound
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+# Large enough that nothing but the product counts, small enough for any device.
+WIDTH = {"cuda": 8192, "cpu": 768}
+MEASURE_S = 0.1
+LEAST_PRODUCTS = 3
+
+
+def device_found(precision: str, group: Group) -> DeviceFound:
+    """Collective: every rank must call. One rank of each host measures while the others wait."""
+    device = group.device
+    name = _name_of(device)
+    peak = None
+    if group.local_rank == 0:
+        key = f"{name}, {precision}, torch {torch.__version__}, {torch.get_num_threads()} threads"
+        peak = highest_so_far(peaks_file(), key, measured_peak(device, precision))
+    told = group.gather([group.host, name, peak])
+    alike = [their_peak for host, other, their_peak in told if [host, other] == [group.host, name]]
+    return DeviceFound(
+        device=str(device),
+        name=name,
+        precision=precision,
+        peak_flops=peak or next(filter(None, alike), None),
+        memory_bytes=_memory_of(device),
+    )
+
+
+def memory_peak_bytes(device: torch.device) -> float:
+    """The most that this process has held at once: of the GPU's memory, or resident."""
+    if device.type == "cuda":
+        return float(torch.cuda.max_memory_allocated(device))
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+
+
+def measured_peak(device: torch.device, precision: str) -> float:
+    """Floating-point operations a second of the fastest of some large matrix products."""
+    width = WIDTH.get(device.type, WIDTH["cpu"])
+    factor = torch.randn(width, width, device=device).to(PRECISIONS[precision])
+    fastest_s = float("inf")
+    begun = time.perf_counter()
+    count = 0
+    while count < LEAST_PRODUCTS or time.perf_counter() - begun < MEASURE_S:
+        before = time.perf_counter()
+        torch.mm(factor, factor)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        fastest_s = min(fastest_s, time.perf_counter() - before)
+        count += 1
+    return 2.0 * width**3 / fastest_s
+
+
+def highest_so_far(path: Path, key: str, measured: float) -> float:
+    """Of all measurements on this host: one can only be too low, when the device is busy."""
+    kept: dict[str, float] = {}
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        kept = {str(name): float(peak) for name, peak in json.loads(path.read_text()).items()}
+    if measured > kept.get(key, 0.0):
+        with suppress(StorageError):  # a home that cannot be written to keeps nothing
+            write_whole(path, json.dumps(kept | {key: measured}, indent=2))
+    return max(measured, kept.get(key, 0.0))
+
+
+def peaks_file() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "dragoman" / "peaks.json"
+
+
+def _name_of(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_of(device: torch.device) -> float:
+    if device.type == "cuda":
+        return float(torch.cuda.get_device_properties(device).total_memory)
+    return float(psutil.virtual_memory().total)

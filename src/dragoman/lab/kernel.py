@@ -1,0 +1,218 @@
+"""Runs commands and reads what the kernel knows: namespaces, links, bytes, processes, mounts."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import RunError, UserError, storage_errors
+from dragoman.lab.layout import LABS, NAMESPACES
+
+# Debian's names of the packages.
+TOOLS = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "nsenter": "util-linux",
+    "setpriv": "util-linux",
+    "unshare": "util-linux",
+    "mount": "mount",
+    "umount": "mount",
+    "sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+}
+# Where a user's PATH does not lead, though these tools are there.
+SYSTEM_PATH = "/usr/sbin:/sbin"
+GONE_WITHIN_S = 10.0
+# How mountinfo writes spaces and the like.
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    state: str
+    """One letter, as in ps: R, S, D, T for stopped."""
+    command: str
+
+
+def check_machine() -> None:
+    """One sentence where a lab cannot be."""
+    if sys.platform != "linux":
+        raise UserError("dragoman lab needs Linux: no other system has network namespaces")
+    if os.geteuid() != 0:
+        raise UserError(
+            "dragoman lab needs root, to make network namespaces; run it as "
+            f"sudo {sys.executable} -m dragoman lab ..."
+        )
+    missing = {tool: package for tool, package in TOOLS.items() if not found_tool(tool)}
+    if missing:
+        raise UserError(
+            f"dragoman lab needs {', '.join(missing)}, which this machine does not have; install "
+            f"with: apt-get install {' '.join(dict.fromkeys(missing.values()))}"
+        )
+
+
+def found_tool(name: str) -> str | None:
+    """Its whole path."""
+    return shutil.which(name, path=environment()["PATH"])
+
+
+def run(command: list[str]) -> str:
+    """What it prints; an error with what it said."""
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode == 0:
+        return done.stdout
+    said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+    hint = ""
+    if "not permitted" in said or "Permission denied" in said:
+        hint = "; in a container, a lab needs one that was started with --privileged"
+    raise RunError(f"`{' '.join(command)}` failed: {said}{hint}")
+
+
+def run_all(commands: Iterable[list[str]]) -> None:
+    for command in commands:
+        run(command)
+
+
+def read_json(command: list[str]) -> list[dict[str, Any]]:
+    printed = run(command)
+    # Of nothing to show, some releases of iproute2 print nothing at all.
+    return [entry for entry in json.loads(printed or "[]") if entry]
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PATH": f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_PATH}"}
+
+
+def namespaces() -> list[str]:
+    try:
+        return sorted(path.name for path in NAMESPACES.iterdir())
+    except OSError:
+        return []
+
+
+def links() -> list[str]:
+    return [entry["ifname"] for entry in read_json(["ip", "-json", "link", "show"])]
+
+
+def networks_in_use() -> list[IPv4Network]:
+    """All that the machine has an address or a route for, but for its default route."""
+    routes = read_json(["ip", "-json", "-4", "route", "show", "table", "all"])
+    found = [IPv4Network(r["dst"], strict=False) for r in routes if r["dst"] != "default"]
+    # Two halves of everything are how some VPN clients write a default route.
+    return [network for network in found if network.prefixlen > 4]
+
+
+def processes(namespace: str) -> list[Process]:
+    """Those whose network is this namespace."""
+    try:
+        wanted = (NAMESPACES / namespace).stat()
+    except OSError:
+        return []
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile, or waits to be buried
+            network = (folder / "ns" / "net").stat()
+            if (network.st_dev, network.st_ino) == (wanted.st_dev, wanted.st_ino):
+                found.append(_process(folder))
+    return sorted(found, key=lambda process: process.pid)
+
+
+def end_processes(namespace: str) -> None:
+    """SIGKILL, until none is left: one may have started another meanwhile."""
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while running := processes(namespace):
+        if time.monotonic() > deadline:
+            raise RunError(
+                f"process {running[0].pid} ({running[0].command}) does not end; it waits for the "
+                "kernel, so try again in a while"
+            )
+        send_signal(running, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def stop_processes(namespace: str) -> None:
+    """SIGSTOP, until all stand still."""
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while moving := [process for process in processes(namespace) if process.state != "T"]:
+        if time.monotonic() > deadline:
+            raise RunError(
+                f"process {moving[0].pid} ({moving[0].command}) does not stop; it waits for the "
+                "kernel, so try again in a while"
+            )
+        send_signal(moving, signal.SIGSTOP)
+        time.sleep(0.01)
+
+
+def send_signal(targets: Iterable[Process], number: signal.Signals) -> None:
+    for process in targets:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
+
+
+def mounts_below(folder: Path) -> list[Path]:
+    """Mount points at or below `folder`, the last mounted first."""
+    found = []
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        place = Path(_OCTAL.sub(lambda code: chr(int(code[1], 8)), line.split(" ")[4]))
+        if place.is_relative_to(folder):
+            found.append(place)
+    return found[::-1]
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Holds the folder of all labs, so that two never choose the same network, name or moment.
+
+    It is removed when it is empty; whoever waited for it then takes the new one.
+    """
+    while True:
+        with storage_errors(LABS, "making the folder of labs"):
+            LABS.mkdir(parents=True, exist_ok=True)
+            LABS.chmod(0o755)
+            descriptor = os.open(LABS, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not _is_same(descriptor, LABS):
+                continue
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    LABS.rmdir()
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _is_same(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _process(folder: Path) -> Process:
+    # The name of a program may hold anything, also spaces and parentheses.
+    state = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+    words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    return Process(int(folder.name), state.split()[0], words)

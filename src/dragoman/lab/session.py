@@ -1,0 +1,77 @@
+"""A lab for one command: taken down afterwards, however the command or this process is ended."""
+
+import os
+import secrets
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+from dragoman.errors import UserError
+from dragoman.lab.lab import Lab, remove_lab
+
+HOSTS_VARIABLE = "DRAGOMAN_LAB_HOSTS"
+HOSTS_WORD = "{hosts}"
+
+
+class Stopped(BaseException):
+    """A signal came while there was no command yet that it could be passed on to."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
+
+
+def run_in_lab(
+    command: list[str], nodes: int, rate: str, node_rates: Mapping[int, str] | None = None
+) -> int:
+    """The command's exit code; more than 128 where a signal ended it.
+
+    SIGTERM and SIGHUP are passed on to it, a second time as SIGKILL. Ctrl-C is not: a terminal
+    sends it to the command as well.
+    """
+    process: subprocess.Popen[bytes] | None = None
+    is_starting = False
+    asked: list[int] = []
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+        if process is None:
+            if len(asked) == 1 and not is_starting:
+                raise Stopped(number)
+        elif number != signal.SIGINT:
+            process.send_signal(number if len(asked) == 1 else signal.SIGKILL)
+
+    name = f"run-{secrets.token_hex(3)}"
+    before = _handle(pass_on)
+    try:
+        lab = Lab.up(name, nodes, rate, node_rates)
+        is_starting = True
+        process = _start(command, lab)
+        if asked and asked[0] != signal.SIGINT:
+            process.send_signal(asked[0])
+        code = process.wait()
+    except Stopped as stopped:
+        return stopped.exit_code
+    finally:
+        remove_lab(name)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else 128 - code
+
+
+def _handle(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
+    """Handlers from before; what this process was told to ignore, as by nohup, stays ignored."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in heard}
+
+
+def _start(command: list[str], lab: Lab) -> subprocess.Popen[bytes]:
+    hosts = str(lab.hosts)
+    words = [word.replace(HOSTS_WORD, hosts) for word in command]
+    try:
+        return subprocess.Popen(words, env=os.environ | {HOSTS_VARIABLE: hosts})
+    except OSError as error:
+        raise UserError(f"{words[0]}: cannot be run ({error.strerror})") from error

@@ -1,0 +1,34 @@
+"""The bytes of each step on the interface between ranks: as counted, and as they should be."""
+
+from collections import Counter
+
+from dragoman.config import Config
+from dragoman.distributed.group import Group
+from dragoman.distributed.interfaces import interface_between_ranks
+from dragoman.sync.bytes import bytes_per_step, on_the_wire
+from dragoman.telemetry.sensors.interface import Passed, packet_size, passed
+
+
+class StepTraffic:
+    """One rank of each host counts; on the others, and alone, there is nothing to tell."""
+
+    def __init__(self, config: Config, group: Group, parameters: int, hosts: list[str]) -> None:
+        self._interface = interface_between_ranks() if group.ranks > 1 else None
+        if group.local_rank != 0:
+            self._interface = None
+        payload = bytes_per_step(
+            parameters, group.ranks, Counter(hosts)[group.host], config.training.sharding == "full"
+        )
+        self._predicted = on_the_wire(payload, packet_size(self._interface or ""))
+        self._before: Passed | None = None
+
+    def begin_step(self) -> None:
+        self._before = passed(self._interface) if self._interface else None
+
+    def of_step(self) -> dict[str, float]:
+        """Since the step began; nothing, where nothing can be counted."""
+        now = passed(self._interface) if self._interface else None
+        if now is None or self._before is None:
+            return {}
+        sent, received = now.since(self._before)
+        return {"sent": sent, "received": received, "predicted": self._predicted}

@@ -1,0 +1,1 @@
+"""The events of a run, read back as objects or as tables."""

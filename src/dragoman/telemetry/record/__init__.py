@@ -1,0 +1,1 @@
+"""What training writes: events, status.json and the readings of sensors."""

@@ -1,0 +1,171 @@
+"""Where a run goes on: the newest whole checkpoint of any host, brought to those that lack it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from pydantic import ValidationError
+from torch import Tensor, nn
+
+from dragoman.checkpoints.checkpoint import Checkpoint, Owner, check_tensors
+from dragoman.checkpoints.finding import Check, find_equal, newest_whole
+from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE
+from dragoman.checkpoints.schema import read_state
+from dragoman.config import problems_of
+from dragoman.console import say
+from dragoman.distributed.consensus import named_rank, said_once, together
+from dragoman.distributed.group import Group
+from dragoman.errors import CorruptFileError, RunError
+from dragoman.training.state import RunState
+from dragoman.training.tensors import optimizer_shapes, shapes_of
+
+# Small enough that no message takes long on a slow link, where waiting has a limit.
+MESSAGE_BYTES = 4 << 20
+
+
+class Restored(NamedTuple):
+    model: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    state: dict[str, Any]
+
+
+class Holding(NamedTuple):
+    """What a host has, told by its local rank 0, which has verified it."""
+
+    host: str
+    step: int
+    manifest_sha256: str
+    """Lists the hashes of all files, so that equal manifests mean equal checkpoints."""
+
+
+class Choice(NamedTuple):
+    source: int
+    """The rank that sends the checkpoint where it is missing."""
+    step: int
+    manifest_sha256: str
+
+
+def check_for(model: nn.Module) -> Check:
+    """What refuses a checkpoint from which this model cannot go on, whatever its hashes say."""
+    weights = shapes_of(model)
+
+    def check(checkpoint: Checkpoint) -> None:
+        path = checkpoint.folder / STATE
+        try:
+            state = RunState.from_json(read_state(checkpoint.folder).run)
+        except ValidationError as error:
+            raise CorruptFileError(f"{path}: {problems_of(error)}") from error
+        if state.step != checkpoint.step:
+            raise CorruptFileError(f"{path}: its run is at another step, {state.step:,}")
+        check_tensors(checkpoint.folder / MODEL, weights)
+        # Where every update so far was skipped, Adam has no state yet.
+        adam = checkpoint.folder / OPTIMIZER
+        check_tensors(adam, optimizer_shapes(weights), may_be_empty=True)
+
+    return check
+
+
+def newest_checkpoint(
+    roots: Sequence[Path], owner: Owner, model: nn.Module, group: Group
+) -> Restored | None:
+    """The same on every rank; None: no host has any. Collective: every rank must call."""
+    holdings = _all_holdings(roots, owner, check_for(model), group)
+    choice = choose(holdings)
+    if choice is None:
+        return None
+    mine = None
+    if _is_vouched_for(choice, holdings, group.host):
+        mine = find_equal(roots, choice.step, choice.manifest_sha256)
+    restored = together(
+        group, lambda: Restored(mine.model(), mine.optimizer(), mine.state()) if mine else None
+    )
+    lacking = [rank for rank, has in enumerate(group.gather(mine is not None)) if not has]
+    if lacking:
+        if group.leads:
+            sender = holdings[choice.source]
+            assert sender
+            say(
+                f"the checkpoint of step {choice.step:,} comes from "
+                f"{named_rank(choice.source, sender.host)} to {len(lacking)} rank(s) without it"
+            )
+        restored = _sent(restored, choice.source, lacking, group)
+    return restored
+
+
+def choose(holdings: Sequence[Holding | None]) -> Choice | None:
+    """The newest step that anyone holds, from the lowest rank that holds it."""
+    held = [(rank, holding) for rank, holding in enumerate(holdings) if holding]
+    if not held:
+        return None
+    source, newest = max(held, key=lambda pair: (pair[1].step, -pair[0]))
+    return Choice(source, newest.step, newest.manifest_sha256)
+
+
+def _all_holdings(
+    roots: Sequence[Path], owner: Owner, check: Check, group: Group
+) -> list[Holding | None]:
+    holding, failure = None, ""
+    if group.local_rank == 0:  # hashing gigabytes once a host is enough
+        try:
+            newest = newest_whole(roots, owner, check)
+        except RunError as error:
+            failure = f"{group.host}: {error}" if group.ranks > 1 else str(error)
+        else:
+            if newest:
+                holding = Holding(group.host, newest.step, newest.manifest_sha256())
+    told = group.gather([holding, failure])
+    holdings = [Holding(*content) if content else None for content, _ in told]
+    # Checkpoints that are torn on one host do no harm while another has a whole one.
+    failures = [failure for _, failure in told if failure]
+    if failures and not any(holdings):
+        raise said_once(group, RunError(failures[0]))
+    return holdings
+
+
+def _is_vouched_for(choice: Choice, holdings: Sequence[Holding | None], host: str) -> bool:
+    wanted = Holding(host, choice.step, choice.manifest_sha256)
+    return wanted in holdings
+
+
+def _sent(
+    content: Restored | None, source: int, lacking: Sequence[int], group: Group
+) -> Restored | None:
+    """The source's content on the ranks that lack it. Collective: every rank must call."""
+    outline = None
+    if group.rank == source:
+        assert content
+        outline = [_outline(content.model), _outline(content.optimizer), content.state]
+    model, optimizer, state = group.gather(outline)[source]
+    # A group of their own, so that nothing travels to those who have it; gloo, as all messages.
+    members = sorted({source, *lacking})
+    channel = dist.new_group(members, backend="gloo")
+    if group.rank in members:
+        if content is None:
+            content = Restored(_empty(model), _empty(optimizer), state)
+        for tensor in (*content.model.values(), *content.optimizer.values()):
+            _broadcast(tensor, source, channel)
+        dist.destroy_process_group(channel)
+    return content
+
+
+def _broadcast(tensor: Tensor, source: int, channel: Any) -> None:
+    flat = tensor.view(-1)  # not a copy, or the parts would be received for nothing
+    for part in torch.split(flat, MESSAGE_BYTES // flat.element_size()):
+        dist.broadcast(part, src=source, group=channel)
+
+
+_Outline = list[tuple[str, list[int], str]]
+
+
+def _outline(tensors: dict[str, Tensor]) -> _Outline:
+    """Name, shape and type of each, of JSON values."""
+    return [
+        (name, list(tensor.shape), str(tensor.dtype).removeprefix("torch."))
+        for name, tensor in tensors.items()
+    ]
+
+
+def _empty(outline: _Outline) -> dict[str, Tensor]:
+    return {name: torch.empty(shape, dtype=getattr(torch, kind)) for name, shape, kind in outline}

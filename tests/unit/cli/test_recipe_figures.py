@@ -1,0 +1,30 @@
+import pytest
+
+from dragoman.cli.recipe_figures import figures
+from dragoman.config import load_config
+from dragoman.recipes import shipped_recipe
+
+
+def test_the_figures_of_the_wmt16_recipe_are_those_of_its_stories():
+    told = dict(figures(load_config(shipped_recipe("wmt16-en-de")), workers=4))
+    assert told["parameters"] == "60,880,896 with 32,768 pieces"
+    assert told["peak learning rate"] == "9.882e-04 at step 8,000 (noam)"
+    assert told["gradients on the wire"].startswith("243.5 MB a step")
+    assert told["accumulation"].startswith("1 micro-batch(es) a worker")
+    assert told["ends"] == "after 300,000 steps, about 7,500.0 million tokens"
+
+
+def test_fewer_workers_accumulate_more():
+    config = load_config(shipped_recipe("wmt16-en-de"))
+    assert dict(figures(config, workers=1))["accumulation"].startswith("4 micro-batch(es)")
+    assert dict(figures(config, workers=3))["accumulation"].startswith("2 micro-batch(es)")
+
+
+@pytest.mark.parametrize(
+    ("workers", "megabytes"),
+    # 974 MB of weights, gradients and Adam; 244 of them gradients that wait for more to be added.
+    [(1, "974,"), (2, "731,"), (4, "244,")],
+)
+def test_sharding_divides_what_a_worker_holds(workers, megabytes):
+    config = load_config(shipped_recipe("wmt16-en-de"), ["training.sharding=full"])
+    assert f"Adam {megabytes}" in dict(figures(config, workers))["memory per worker"]

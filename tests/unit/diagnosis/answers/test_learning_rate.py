@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+from unit.diagnosis.learning_run import figure, learned
+from unit.report.fake_run import WALL_AT, FakeRun, started, step
+
+from dragoman.diagnosis.answers.learning_rate import answer, compare
+from dragoman.diagnosis.run.record import read_run
+from dragoman.diagnosis.run.timeline import history_of
+from dragoman.telemetry.events import Incident
+
+
+def asked(tmp_path, *settings, steps=20_000):
+    return learned(tmp_path / "run", [], every=1000, steps=steps, settings=settings).asked(answer)
+
+
+def test_noam_is_explained_right(tmp_path):
+    found = asked(tmp_path, "schedule.warmup_steps=8000")
+    assert (found.verdict, found.confidence) == ("as set", "high")
+    for words in (
+        "Noam",
+        "straight line for 8,000 steps",
+        "peak of 9.88e-4 at step 8,000",
+        "inverse square root",
+        "schedule.scale = 2 is a factor and not a rate",
+        "does not react to the loss",
+    ):
+        assert words in found.sentence
+    assert figure(found, "highest rate as run").value == pytest.approx(9.88e-4, rel=1e-3)
+    assert figure(found, "highest rate as run").note == "step 8,000"
+
+
+def test_a_run_shorter_than_its_warm_up_shows_the_rise_only(tmp_path):
+    found = asked(tmp_path, "schedule.warmup_steps=8000", steps=5000)
+    assert found.verdict == "as set"
+    assert "peak of 9.88e-4 at step 8,000" in found.sentence
+    assert "At step 5,000 the warm-up is not over" in found.sentence
+    assert "6.18e-4" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("inverse-square-root", ["inverse square root", "peak of 3.00e-3 at step 1,000"]),
+        ("cosine", ["half a cosine to 1.00e-5 (schedule.final) at step 20,000", "3.00e-3"]),
+        ("linear", ["falls in a straight line to 1.00e-5", "training.steps"]),
+        ("constant", ["stays there", "peak of 3.00e-3 at step 1,000"]),
+    ],
+)
+def test_each_schedule_has_its_words(tmp_path, kind, words):
+    found = asked(
+        tmp_path,
+        f"schedule.kind={kind}",
+        "schedule.peak=3e-3",
+        "schedule.final=1e-5",
+        "schedule.warmup_steps=1000",
+    )
+    assert found.verdict == "as set"
+    assert "straight line for 1,000 steps" in found.sentence
+    assert all(word in found.sentence for word in words), found.sentence
+
+
+@pytest.mark.parametrize("kind", ["noam", "inverse-square-root", "cosine", "linear", "constant"])
+def test_no_warm_up_is_no_crash(tmp_path, kind):
+    found = asked(tmp_path, f"schedule.kind={kind}", "schedule.warmup_steps=0")
+    assert found.verdict == "as set"
+    assert "straight line for" not in found.sentence
+
+
+def test_without_steps_the_settings_are_told(tmp_path):
+    fake = FakeRun(tmp_path / "run")
+    record = read_run(fake.directory, read_at=WALL_AT)
+    found = answer(record, history_of(record))
+    assert found.verdict == "not known"
+    assert "Noam" in found.sentence
+
+
+STEPS = np.arange(1, 101)
+PLANNED = 1e-3 / np.sqrt(STEPS)
+
+
+def test_other_rates_than_set_are_found():
+    rates = np.where(STEPS < 40, PLANNED, 0.7 * PLANNED)
+    found = compare(STEPS, rates, PLANNED, rollbacks=0)
+    assert (found.deviating, found.first_deviating) == (61, 40)
+    assert found.largest == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("strange", [np.nan, np.inf, 0.0, -1e-3])
+def test_rates_that_make_no_sense_are_found(strange):
+    rates = PLANNED.copy()
+    rates[9] = strange
+    found = compare(STEPS, rates, PLANNED, rollbacks=2)
+    assert (found.deviating, found.first_deviating) == (1, 10)
+
+
+def test_half_the_rate_after_a_rollback_is_explained_and_only_then():
+    rates = np.where(STEPS < 40, PLANNED, np.where(STEPS < 70, 0.5, 0.25) * PLANNED)
+    told = compare(STEPS, rates, PLANNED, rollbacks=2)
+    assert (told.deviating, told.factor, told.factor_since) == (0, 0.25, 70)
+    assert compare(STEPS, rates, PLANNED, rollbacks=1).deviating == 31
+    assert compare(STEPS, rates, PLANNED, rollbacks=0).deviating == 61
+    back = np.where((STEPS > 20) & (STEPS < 40), 0.5, 1.0) * PLANNED
+    assert compare(STEPS, back, PLANNED, rollbacks=1).first_deviating == 40
+
+
+def test_a_rate_of_zero_as_set_is_as_set():
+    assert compare(STEPS, np.zeros(100), np.zeros(100), rollbacks=0).deviating == 0
+
+
+def test_a_rollback_is_told_in_words(tmp_path):
+    fake = FakeRun(tmp_path / "run")
+    what = "the loss has exploded; back to step 2 with 0.5 times the learning rate"
+    scale = 2.0 / np.sqrt(512)
+    rates = {n: scale * n / 8000**1.5 for n in range(1, 5)}
+    events = [(0.0, started())]
+    events += [(float(n), step(n, learning_rate=rates[n])) for n in (1, 2, 3, 4)]
+    events.append((4.5, Incident(4, "other", what)))
+    events += [(2.0 + n, step(n, learning_rate=rates[n] / 2)) for n in (3, 4)]
+    fake.with_events(events)
+    record = read_run(fake.directory, read_at=WALL_AT)
+    found = answer(record, history_of(record))
+    assert found.verdict == "not as set"
+    assert "Since step 3 it is 0.5 times what the schedule gives, on purpose" in found.sentence
+    assert found.advice == ""

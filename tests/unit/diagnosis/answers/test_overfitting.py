@@ -1,0 +1,197 @@
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from unit.diagnosis.learning_run import figure, learned, noise
+
+from dragoman.diagnosis.answers.overfitting import answer, overfit_of
+from dragoman.diagnosis.learning.evaluations import Evaluations
+
+SEEDS = range(200)
+
+
+def evaluations(validation, train_sample, bleu=None) -> Evaluations:
+    nothing = np.full(len(validation), math.nan)
+    steps = 1000.0 * np.arange(1, len(validation) + 1)
+    scores = nothing if bleu is None else bleu
+    return Evaluations(steps, validation, train_sample, scores, nothing, nothing)
+
+
+def states(validation, train_sample, points, spread) -> Counter[str]:
+    shares = np.arange(1, points + 1) / points
+    return Counter(
+        overfit_of(
+            evaluations(
+                validation(shares) + noise(points, spread, 2 * seed),
+                train_sample(shares) + noise(points, spread, 2 * seed + 1),
+            )
+        ).state
+        for seed in SEEDS
+    )
+
+
+def falling(shares):
+    return 2.0 - 0.5 * shares
+
+
+@pytest.mark.parametrize("points", [4, 8, 20, 60])
+@pytest.mark.parametrize("spread", [0.003, 0.01, 0.03])
+def test_a_plateau_with_noise_is_seldom_taken_for_overfitting(points, spread):
+    found = states(lambda shares: np.full_like(shares, 2.0), falling, points, spread)
+    assert found["overfitting"] / len(SEEDS) <= 0.025, found
+
+
+@pytest.mark.parametrize(("points", "most"), [(12, 0.1), (20, 0.06), (40, 0.05)])
+@pytest.mark.parametrize("kept", [0.3, 0.5, 0.7, 0.8])
+def test_a_plateau_that_wavers_slowly_is_seldom_taken_for_overfitting(points, kept, most):
+    """Neighbors that err alike look like a trend, and a dozen points cannot tell that they do."""
+    found = Counter()
+    for seed in SEEDS:
+        fresh = noise(points, 0.03, seed)
+        wavers = np.copy(fresh)
+        for place in range(1, points):
+            wavers[place] = kept * wavers[place - 1] + math.sqrt(1 - kept**2) * fresh[place]
+        sample = np.linspace(2.0, 1.5, points) + noise(points, 0.01, seed + 1000)
+        found[overfit_of(evaluations(2.0 + wavers, sample)).state] += 1
+    assert found["overfitting"] / len(SEEDS) <= most, found
+
+
+@pytest.mark.parametrize("points", [6, 25])
+def test_a_gap_that_widens_while_both_fall_is_never_overfitting(points):
+    found = states(lambda shares: 2.0 + 0.1 * shares**-0.5, falling, points, 0.01)
+    assert found["overfitting"] == 0
+    assert found["not"] / len(SEEDS) >= 0.99
+
+
+@pytest.mark.parametrize(("points", "spread"), [(10, 0.005), (25, 0.01), (60, 0.02)])
+def test_a_rise_is_found_under_noise(points, spread):
+    found = states(lambda shares: 2.0 + 0.5 * np.abs(shares - 0.5), falling, points, spread)
+    assert found["overfitting"] / len(SEEDS) >= 0.95, found
+
+
+def test_a_run_that_falls_apart_is_something_else():
+    def rising(shares):
+        return 2.0 + np.maximum(0.0, shares - 0.6)
+
+    assert states(rising, rising, 20, 0.005) == {"both rise": len(SEEDS)}
+
+
+def validation_and_sample(turn=10, points=25):
+    steps = np.arange(1, points + 1)
+    validation = 2.0 + 0.02 * np.abs(steps - turn) + noise(points, 0.002, 1)
+    return validation, 2.0 - 0.03 * steps + noise(points, 0.002, 2)
+
+
+def test_overfitting_names_the_step_after_which_it_began_and_what_to_do(tmp_path):
+    validation, sample = validation_and_sample()
+    bleu = 25 - 10 * (validation - 2.0) + noise(25, 0.05, 3)
+    found = learned(tmp_path / "run", validation, sample, bleu).asked(answer)
+    assert (found.verdict, found.confidence) == ("yes", "high")
+    assert figure(found, "began after step").value == pytest.approx(10_000, abs=1000)
+    assert "BLEU has fallen by" in found.sentence
+    for word in ("best checkpoint", "dropout", "stop"):
+        assert word in found.advice
+
+
+def test_bleu_that_has_not_fallen_is_told(tmp_path):
+    validation, sample = validation_and_sample()
+    bleu = 25 + noise(25, 0.1, 5)
+    found = learned(tmp_path / "run", validation, sample, bleu).asked(answer)
+    assert (found.verdict, found.confidence) == ("yes", "medium")
+    assert "BLEU has not fallen yet" in found.sentence
+    assert "around step" in found.advice
+
+
+def test_bleu_that_still_rises_is_what_the_advice_goes_by(tmp_path):
+    validation, sample = validation_and_sample()
+    bleu = np.linspace(20, 25, 25)
+    found = learned(tmp_path / "run", validation, sample, bleu).asked(answer)
+    assert (found.verdict, found.confidence) == ("yes", "medium")
+    assert "BLEU has risen by" in found.sentence
+    assert "when BLEU rises no more" in found.advice
+
+
+def test_a_gap_alone_is_none(tmp_path):
+    losses = 2.0 + np.arange(1, 11) ** -0.5
+    found = learned(tmp_path / "run", losses, losses - 0.8).asked(answer)
+    assert (found.verdict, found.confidence) == ("no", "high")
+    assert "0.800 nats above" in found.sentence
+    assert figure(found, "gap between them").value == pytest.approx(0.8)
+
+
+def test_the_running_training_loss_plays_no_part(tmp_path):
+    losses = 2.0 + np.arange(1, 11) ** -0.5
+    runs = [
+        learned(tmp_path / name, losses, losses - 0.1, losses=loss).asked(answer)
+        for name, loss in (("a", lambda _: 9.0), ("b", lambda number: 1 / number))
+    ]
+    assert runs[0] == runs[1]
+
+
+def test_one_rise_is_too_early_and_says_how_many_more(tmp_path):
+    validation = np.array([3.0, 2.5, 2.2, 2.0, 1.9, 1.85, 1.82, 1.8, 1.8, 2.2])
+    sample = np.linspace(3.0, 1.0, 10)
+    found = learned(tmp_path / "run", validation, sample).asked(answer)
+    assert found.verdict == "too early to say"
+    assert "more evaluation" in found.sentence
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_few_evaluations_are_too_early(tmp_path, count):
+    found = learned(tmp_path / "run", [2.0] * count, [2.0] * count).asked(answer)
+    assert (found.verdict, found.confidence) == ("too early to say", "none")
+    assert f"After {3 - count} more evaluation" in found.sentence
+
+
+def test_without_a_training_sample_a_rise_cannot_be_explained(tmp_path):
+    validation, _ = validation_and_sample()
+    found = learned(tmp_path / "run", validation).asked(answer)
+    assert found.verdict == "not known"
+    assert "evaluation.train_sample_pairs" in found.sentence
+    fallen = learned(tmp_path / "fallen", 2.0 + np.arange(1, 11) ** -0.5).asked(answer)
+    assert fallen.verdict == "no"
+
+
+@pytest.mark.parametrize("validation", [[], [2.0, 1.9, 1.8, math.nan]])
+def test_without_numbers_nothing_is_known(tmp_path, validation):
+    found = learned(tmp_path / "run", validation, validation, steps=4000).asked(answer)
+    assert found.verdict == "not known"
+
+
+def test_ten_rises_in_a_row_are_overfitting_whatever_came_before(tmp_path):
+    fall = 0.65 + 39 * np.arange(1.0, 25) ** -1.09
+    rises = [0.012, 0.026, 0.036, 0.052, 0.064, 0.078, 0.088, 0.101, 0.114, 0.131]
+    validation = np.concatenate([fall, fall[-1] + rises])
+    sample = 0.5 + 39 * np.arange(1.0, 35) ** -1.09
+    found = learned(tmp_path / "run", validation, sample).asked(answer)
+    assert found.verdict == "yes"
+    assert figure(found, "began after step").value == pytest.approx(24_000, abs=1000)
+    fallen = figure(found, "change of the train-sample loss since then").value
+    assert fallen == pytest.approx(sample[-3:].mean() - sample[23], abs=0.1)
+
+
+def test_a_rise_that_may_be_one_is_not_denied(tmp_path):
+    """Its own interval leaves zero out, and two evaluations since do not settle it."""
+    validation = [4.108, 2.715, 2.106, 1.810, 1.641, 1.513, 1.430, 1.406]
+    validation += [1.416, 1.439, 1.517, 1.514]
+    sample = [4.0, 2.6, 2.0, 1.7, 1.5, 1.3, 1.222, 1.186, 1.109, 1.038, 1.014, 0.971]
+    found = learned(tmp_path / "run", validation, sample).asked(answer)
+    assert found.verdict == "too early to say"
+    assert "After 1 more evaluation" in found.sentence
+
+
+def test_a_run_that_falls_apart_does_so_after_its_last_good_evaluation(tmp_path):
+    losses = np.array([3.0, 2.5, 2.2, 2.0, 1.9, 1.85, 1.82, 1.8, 7.5, 7.5, 7.5])
+    found = learned(tmp_path / "run", losses, losses - 0.05).asked(answer)
+    assert found.verdict == "no"
+    assert "after step 8,000 the run began to lose" in found.sentence
+
+
+def test_a_rise_in_doubt_is_not_called_wavering(tmp_path):
+    """Beside a figure that shows a rise, a sentence that denies it would be false."""
+    steps = np.arange(1, 41)
+    validation = 2.0 + 0.0010 * np.maximum(0, steps - 15) + noise(40, 0.006, 1)
+    found = learned(tmp_path / "run", validation, falling(steps / 40)).asked(answer)
+    assert (found.verdict, found.confidence) == ("no", "low")
+    assert "has risen by 0.024 nats, little more than it may waver" in found.sentence

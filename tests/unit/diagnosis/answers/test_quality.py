@@ -1,0 +1,82 @@
+import pytest
+from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
+
+from dragoman.diagnosis.answers.quality import finding
+from dragoman.diagnosis.run.record import read_run
+from dragoman.diagnosis.run.timeline import history_of
+from dragoman.rundir import write_json
+
+TEST_SCORES = {
+    "split": "test",
+    "steps": [2, 4],
+    "sentences": 3003,
+    "beam": 4,
+    "bleu": 39.04,
+    "chrf": 61.0,
+    "bleu_signature": "nrefs:1|case:mixed",
+    "chrf_signature": "nrefs:1",
+}
+
+
+@pytest.fixture
+def fake(tmp_path) -> FakeRun:
+    return FakeRun(tmp_path / "run")
+
+
+def asked(fake: FakeRun):
+    record = read_run(fake.directory, read_at=WALL_AT)
+    return finding(record, history_of(record))
+
+
+def with_evaluations(fake: FakeRun, *evaluations) -> FakeRun:
+    events = [(float(n), step(n)) for n in range(1, 5)]
+    events += [(e.step + 0.5, e) for e in evaluations]
+    return fake.with_events([(0.0, started()), *sorted(events, key=lambda event: event[0])])
+
+
+def test_nothing_translated_nothing_said(fake):
+    assert asked(fake) is None
+    assert asked(with_evaluations(fake, evaluated(2, bleu=None))) is None
+
+
+def test_the_test_set_counts_and_has_its_interval(fake):
+    scores = TEST_SCORES | {"bleu_low": 38.1, "bleu_high": 39.9}
+    write_json(fake.directory.evaluation("test"), scores)
+    found = asked(with_evaluations(fake, evaluated(2, bleu=30.0)))
+    assert (found.verdict, found.confidence) == ("39.0 BLEU (38.1 to 39.9)", "high")
+    assert "3,003 sentences, beam 4" in found.sentence
+    assert "step 2 + 4" in found.sentence
+    assert "best on validation was 30.0 BLEU" in found.sentence
+    assert found.advice == ""
+
+
+def test_records_without_intervals_are_less_sure(fake):
+    write_json(fake.directory.evaluation("test"), TEST_SCORES)
+    found = asked(fake)
+    assert (found.verdict, found.confidence) == ("39.0 BLEU", "low")
+    assert "older records lack" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("bleu", "p", "words"),
+    [
+        (31.0, 0.012, "1.0 BLEU above the best before it, of step 2: more than the choice"),
+        (30.1, 0.6, "0.1 BLEU above the best before it, of step 2: no more than the choice"),
+        (28.0, 0.001, "2.0 BLEU below the best before it, of step 2: more than the choice"),
+    ],
+)
+def test_significance_against_the_previous_best(fake, bleu, p, words):
+    run = with_evaluations(
+        fake,
+        evaluated(2, bleu=30.0, bleu_low=29.0, bleu_high=31.0),
+        evaluated(4, bleu=bleu, bleu_low=29.5, bleu_high=32.0, compared_step=2, bleu_gain_p=p),
+    )
+    found = asked(run)
+    assert words in found.sentence
+    assert f"p = {p:.2g}" in found.sentence
+    assert found.advice == "Run dragoman evaluate to score the test set with a beam."
+
+
+def test_a_comparison_with_a_lost_evaluation_is_left_out(fake):
+    later = evaluated(4, bleu=31.0, compared_step=3, bleu_gain_p=0.01)
+    assert "paired resampling" not in asked(with_evaluations(fake, later)).sentence

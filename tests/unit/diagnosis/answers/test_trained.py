@@ -1,0 +1,176 @@
+import math
+
+import numpy as np
+import pytest
+from unit.diagnosis.learning_run import EVALUATION_S, STEP_S, figure, learned, noise
+
+from dragoman.diagnosis.answers.trained import answer
+from dragoman.diagnosis.learning.more_training import round_below
+
+PLATEAU = 1.5 + 0.5 * np.exp(-np.arange(1, 26) / 2)
+
+
+def story_c():
+    """1.60 to 1.58 over the last 10,000 of 50,000 steps."""
+    steps = np.arange(2, 51, 2)
+    exponent = 0.5
+    amount = 0.02 / (40.0**-exponent - 50.0**-exponent)
+    return 1.58 + amount * (steps**-exponent - 50.0**-exponent), amount, exponent
+
+
+def test_story_c_learns_what_the_next_10000_steps_bring(tmp_path):
+    losses, amount, exponent = story_c()
+    run = learned(tmp_path / "run", losses + noise(25, 0.001, 1), every=2000)
+    found = run.asked(answer)
+    assert (found.verdict, found.confidence) == ("not yet", "high")
+    gain = figure(found, "expected gain of the next 10,000 steps")
+    truth = amount * (50.0**-exponent - 60.0**-exponent)
+    assert gain.value == pytest.approx(truth, rel=0.25)
+    assert gain.low < truth < gain.high
+    assert "the next 10,000 steps, 0.01" in found.sentence
+    assert "which says nothing about the model" in found.sentence
+    assert "12,500 steps" in found.sentence
+
+
+def test_a_loss_at_rest_is_trained(tmp_path):
+    found = learned(tmp_path / "run", PLATEAU + noise(25, 0.003, 2)).asked(answer)
+    assert found.verdict == "yes"
+    assert found.advice == ""
+
+
+def test_hours_and_money_follow_from_the_pace(tmp_path):
+    losses, _, _ = story_c()
+    settings = ["cost.host_per_hour=3.0", "cost.currency='EUR'"]
+    found = learned(tmp_path / "run", losses, every=100, settings=settings).asked(answer)
+    # Of ten steps to an evaluation, each stands for ten.
+    step_s = STEP_S + EVALUATION_S / 10
+    assert figure(found, "time for it").value == pytest.approx(625 * step_s, rel=0.05)
+    cost = figure(found, "cost of it")  # of two hosts
+    assert cost.value == pytest.approx(2 * 3.0 * 625 * step_s / 3600, rel=0.05)
+    assert cost.unit == "EUR"
+    assert "EUR" in found.sentence
+    assert figure(found, "tokens for it").value == pytest.approx(625 * 1000)
+
+
+def test_no_price_no_cost(tmp_path):
+    found = learned(tmp_path / "run", PLATEAU).asked(answer)
+    assert "cost of it" not in [each.name for each in found.evidence]
+
+
+def test_bleu_is_promised_as_far_as_it_followed_the_loss(tmp_path):
+    losses, _, _ = story_c()
+    run = learned(tmp_path / "run", losses, bleu=60 - 20 * losses + noise(25, 0.02, 3))
+    found = run.asked(answer)
+    gain, bleu = figure(found, "expected gain in loss"), figure(found, "expected gain in BLEU")
+    assert bleu.value == pytest.approx(20 * gain.value, rel=0.1)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_few_evaluations_say_how_many_are_missing(tmp_path, count):
+    found = learned(tmp_path / "run", PLATEAU[:count]).asked(answer)
+    assert (found.verdict, found.confidence) == ("too early to say", "none")
+    assert f"After {6 - count} more evaluation" in found.sentence
+
+
+def test_without_evaluations_nothing_is_known(tmp_path):
+    found = learned(tmp_path / "run", [], steps=1000).asked(answer)
+    assert (found.verdict, found.confidence) == ("not known", "none")
+
+
+def test_a_warm_up_is_too_early(tmp_path):
+    settings = ["schedule.warmup_steps=30000"]
+    found = learned(tmp_path / "run", PLATEAU, settings=settings).asked(answer)
+    assert found.verdict == "too early to say"
+    assert "5,000 more steps" in found.sentence
+
+
+def test_evaluations_of_the_warm_up_do_not_count(tmp_path):
+    settings = ["schedule.warmup_steps=22000"]
+    found = learned(tmp_path / "run", PLATEAU, settings=settings).asked(answer)
+    assert figure(found, "evaluations after warm-up").value == 4
+    assert found.verdict == "too early to say"
+
+
+def test_a_plateau_before_the_rate_has_come_down_is_no_end(tmp_path):
+    settings = ["schedule.kind=cosine", "training.steps=50000"]
+    found = learned(tmp_path / "run", PLATEAU, settings=settings, ended="").asked(answer)
+    assert found.verdict == "not yet"
+    assert "the loss falls by itself as the rate does" in found.sentence
+
+
+def test_at_the_end_of_a_cosine_a_longer_one_is_told_of(tmp_path):
+    steps = np.arange(1, 31)
+    losses = 1.5 + steps**-0.5 - 0.1 * np.clip((steps - 15) / 10, 0.0, 1.0)
+    losses[24:] = losses[24]
+    found = learned(tmp_path / "run", losses, settings=["schedule.kind=cosine"]).asked(answer)
+    assert found.verdict == "yes"
+    assert found.confidence == "medium"
+    assert "A schedule longer by 25 % of tokens" in found.sentence
+    assert found.advice
+
+
+def test_a_cosine_that_ends_while_the_loss_falls_was_too_short(tmp_path):
+    losses = 1.5 + np.arange(1, 31) ** -0.5 - 0.01 * np.arange(1, 31)
+    found = learned(tmp_path / "run", losses, settings=["schedule.kind=linear"]).asked(answer)
+    assert found.verdict == "not yet"
+
+
+def test_rest_at_a_constant_rate_is_said_to_be_that(tmp_path):
+    settings = ["schedule.kind=constant"]
+    found = learned(tmp_path / "run", PLATEAU, settings=settings).asked(answer)
+    assert (found.verdict, found.confidence) == ("yes", "medium")
+    assert "constant rate" in found.sentence
+
+
+def test_a_run_past_its_best_is_trained_and_told_so(tmp_path):
+    steps = np.arange(1, 26)
+    validation = 2.0 + np.abs(steps - 10) * 0.02 + noise(25, 0.002, 4)
+    found = learned(tmp_path / "run", validation, train_sample=2.0 - 0.03 * steps).asked(answer)
+    assert found.verdict == "yes"
+    assert "past its best" in found.sentence
+    assert "10,000" in found.sentence
+
+
+def test_past_its_lowest_loss_a_run_whose_bleu_rises_goes_on(tmp_path):
+    steps = np.arange(1, 26)
+    validation = 2.0 + np.abs(steps - 10) * 0.02 + noise(25, 0.002, 4)
+    run = learned(tmp_path / "run", validation, 2.0 - 0.03 * steps, bleu=np.linspace(20, 25, 25))
+    found = run.asked(answer)
+    assert (found.verdict, found.confidence) == ("not yet", "low")
+    assert "BLEU has risen by" in found.sentence
+    assert "10,000" in found.sentence
+
+
+@pytest.mark.parametrize("last", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_has_diverged(tmp_path, last):
+    found = learned(tmp_path / "run", [*PLATEAU, last]).asked(answer)
+    assert found.verdict == "not yet"
+    assert "diverged" in found.sentence
+
+
+def test_validation_and_training_sample_up_together_have_diverged(tmp_path):
+    losses = np.concatenate([PLATEAU, [2.0, 2.5, 2.6, 2.6]])
+    found = learned(tmp_path / "run", losses, train_sample=losses - 0.1).asked(answer)
+    assert found.verdict == "not yet"
+    assert "diverged" in found.sentence
+
+
+def test_a_training_loss_that_ran_away_has_diverged_before_the_next_evaluation(tmp_path):
+    run = learned(
+        tmp_path / "run", PLATEAU, losses=lambda number: 3.0 if number < 15_000 else 7.0, ended=""
+    )
+    found = run.asked(answer)
+    assert found.verdict == "not yet"
+    assert "diverged" in found.sentence
+    assert "3.00 to 7.00" in found.sentence
+
+
+def test_round_numbers_of_steps():
+    assert [round_below(n) for n in (0.3, 1, 4.9, 12_500, 75_000)] == [1, 1, 2, 10_000, 50_000]
+
+
+def test_rest_at_the_level_of_guessing_is_not_trained(tmp_path):
+    found = learned(tmp_path / "run", 9.4 + noise(25, 0.004, 5)).asked(answer)
+    assert (found.verdict, found.confidence) == ("not yet", "high")
+    assert "guessing" in found.sentence
+    assert found.advice

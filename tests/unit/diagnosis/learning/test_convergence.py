@@ -1,0 +1,96 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from dragoman.diagnosis.learning.convergence import (
+    Outlook,
+    evaluations_missing,
+    outlook_of,
+    verdict_of,
+)
+
+SEEDS = range(200)
+
+
+def look(curve, points=25, spread=0.006, seed=0, bleu=None) -> Outlook:
+    shares = np.arange(1, points + 1) / points
+    drawn = np.random.default_rng(seed)
+    losses = curve(shares) + drawn.normal(0.0, spread, points)
+    scores = 60 - 15 * curve(shares) if bleu is None else bleu(shares)
+    scores = scores + drawn.normal(0.0, 0.2, points)
+    outlook = outlook_of(shares * 1e9, losses, scores, np.ones(points, dtype=bool))
+    assert outlook is not None
+    return outlook
+
+
+def falling(shares):
+    """0.010 nats in the next quarter."""
+    return 1.5 + 0.08 * shares**-0.6
+
+
+def at_rest(shares):
+    return 1.5 + np.exp(-10 * shares)
+
+
+def flat(shares):
+    return np.full_like(shares, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("curve", "right", "least"),
+    [(falling, "not yet", 0.95), (at_rest, "yes", 0.95), (flat, "yes", 0.95)],
+)
+@pytest.mark.parametrize("points", [10, 40])
+def test_noise_seldom_changes_the_verdict(curve, right, least, points):
+    verdicts = Counter(verdict_of(look(curve, points, seed=seed))[0] for seed in SEEDS)
+    assert verdicts[right] / len(SEEDS) >= least, verdicts
+
+
+def test_much_noise_is_said_to_hide_the_trend_rather_than_guessed_through():
+    verdicts = Counter(verdict_of(look(falling, 7, 0.03, seed))[0] for seed in SEEDS)
+    assert verdicts["too early to say"] > len(SEEDS) / 2
+    unsure = [
+        outlook
+        for seed in SEEDS
+        if verdict_of(outlook := look(falling, 7, 0.03, seed))[0] == "too early to say"
+    ]
+    assert all(evaluations_missing(outlook) >= 2 for outlook in unsure)
+
+
+def test_bleu_follows_the_loss_as_it_did():
+    gains = [look(falling, 40, 0.003, seed).bleu_gain() for seed in range(20)]
+    values = [gain.value for gain in gains if gain is not None]
+    assert len(values) == 20
+    assert np.mean(values) == pytest.approx(15 * 0.0100, rel=0.25)
+    assert all(gain.low <= gain.value <= gain.high for gain in gains if gain)
+
+
+def test_where_bleu_and_loss_have_nothing_in_common_no_bleu_is_promised():
+    promised = [look(flat, seed=seed).bleu_gain() is not None for seed in SEEDS]
+    assert np.mean(promised) < 0.1
+
+
+def test_bleu_that_still_rises_outweighs_a_loss_at_rest():
+    verdict, _ = verdict_of(look(flat, 40, 0.002, bleu=lambda shares: 20 + 8 * shares))
+    assert verdict == "not yet"
+
+
+def test_what_falls_because_the_rate_falls_is_left_out():
+    shares = np.arange(1, 41) / 40
+    losses = 1.5 + 0.0 * shares - 0.3 * np.maximum(0.0, shares - 0.6)
+    outlook = outlook_of(shares, losses, np.full(40, np.nan), shares <= 0.6)
+    assert outlook is not None
+    assert outlook.gain().value < 0.001
+    assert not outlook.is_at_rest
+    assert outlook.bleu_gain() is None
+
+
+def test_the_next_stretch_brings_no_more_than_the_last_one_did():
+    def suddenly_at_rest(shares):
+        return 1.5 + 0.3 * np.maximum(0.0, 0.65 - shares)
+
+    outlook = look(suddenly_at_rest, 12, 0.0005)
+    assert outlook.fit.gain(0.25).high > 0.01
+    assert outlook.gain().high < 0.005
+    assert outlook.gain(0.5).value <= outlook.gain(0.5).high < 0.01

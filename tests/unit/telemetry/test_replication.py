@@ -1,0 +1,117 @@
+from dragoman.rundir import RunDir
+from dragoman.telemetry.replication import HomeRecords, Piece, Tail, add_piece, record_sizes
+
+
+def bring(tail, home):
+    pieces = list(tail.news())
+    for piece in pieces:
+        add_piece(home, piece)
+    return pieces
+
+
+def test_records_grow_at_home_as_they_grow_there(tmp_path):
+    there, home = RunDir(tmp_path / "there"), RunDir(tmp_path / "home")
+    path = there.events_of(1, 3)
+    path.parent.mkdir(parents=True)
+    tail = Tail(there.root, {}, "")
+    assert bring(tail, home) == []
+    path.write_text('{"a": "ä"}\n{"torn": ')
+    there.status.write_text("{}")
+    bring(tail, home)
+    assert home.events_of(1, 3).read_text() == '{"a": "ä"}\n'
+    assert home.status.read_text() == "{}"
+    assert bring(tail, home) == []
+    with path.open("a") as file:
+        file.write("1}\n")
+    bring(tail, home)
+    assert home.events_of(1, 3).read_text() == path.read_text()
+
+
+def test_what_home_has_already_is_not_sent_again(tmp_path):
+    there, home = RunDir(tmp_path / "there"), RunDir(tmp_path / "home")
+    for run in (there, home):
+        run.events.mkdir(parents=True)
+        run.events_of(1, 0).write_text("one\n")
+    there.events_of(2, 0).write_text("two\n")
+    pieces = bring(Tail(there.root, record_sizes(home), ""), home)
+    assert [piece.name for piece in pieces] == ["events/attempt-002-rank-0000.jsonl"]
+    assert home.events_of(2, 0).read_text() == "two\n"
+
+
+def test_translations_come_home_whole_and_once(tmp_path):
+    there, home = RunDir(tmp_path / "there"), RunDir(tmp_path / "home")
+    for path in (there.translations(100), there.references):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("Ein „Wort“.\n")
+    assert len(bring(Tail(there.root, {}, ""), home)) == 2
+    assert home.translations(100).read_text() == "Ein „Wort“.\n"
+    tail = Tail(there.root, record_sizes(home), "")
+    there.translations(200).write_text("Zwei.\n")
+    assert [piece.name for piece in bring(tail, home)] == ["translations/step-00000200.txt"]
+
+
+def test_a_piece_that_comes_twice_changes_nothing(tmp_path):
+    home = RunDir(tmp_path)
+    for _ in range(2):
+        add_piece(home, Piece("events/attempt-001-rank-0000.jsonl", 0, "one\n"))
+    assert home.events_of(1, 0).read_text() == "one\n"
+
+
+def test_the_directory_at_home_itself_is_left_alone(tmp_path):
+    run = RunDir(tmp_path)
+    run.events.mkdir()
+    run.events_of(1, 0).write_text("one\n")
+    (tmp_path / ".home-x").touch()
+    assert list(Tail(tmp_path, {}, ".home-x").news()) == []
+
+
+def test_only_records_can_be_written(tmp_path):
+    home = RunDir(tmp_path / "home")
+    for name in (
+        "../x",
+        "config.toml",
+        "events/../../x",
+        "events/y.jsonl",
+        "translations/../x.txt",
+    ):
+        add_piece(home, Piece(name, 0, "bad"))
+        add_piece(home, Piece(name, None, "bad"))
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_a_disk_at_home_that_refuses_stops_nothing_and_leaves_no_hole(tmp_path, capsys):
+    there, home = RunDir(tmp_path / "there"), RunDir(tmp_path / "home")
+    for run in (there, home):
+        run.events.mkdir(parents=True)
+    path, at_home = there.events_of(1, 0), home.events_of(1, 0)
+    tail, records = Tail(there.root, {}, ""), HomeRecords(home)
+
+    def bring_line(line):
+        with path.open("a") as file:
+            file.write(line)
+        for piece in tail.news():
+            records.add(piece)
+
+    at_home.symlink_to("/dev/full")
+    bring_line("one\n")
+    bring_line("two\n")
+    told = capsys.readouterr().err
+    assert told.count("warning: ") == 1
+    assert f"{at_home}: No space left on device while bringing records home" in told
+    at_home.unlink()
+    bring_line("three\n")
+    assert not at_home.exists()
+    bring(Tail(there.root, record_sizes(home), ""), home)
+    assert at_home.read_text() == "one\ntwo\nthree\n"
+
+
+def test_nothing_of_another_run_is_brought(tmp_path):
+    there = RunDir(tmp_path / "there")
+    there.root.mkdir()
+    there.status.write_text("{}")
+    tail = Tail(there.root, {}, "", run_id="ab12")
+    assert list(tail.news()) == []  # not claimed yet
+    there.id.write_text("cd34\n")
+    assert list(tail.news()) == []
+    there.id.write_text("ab12\n")
+    assert [piece.name for piece in tail.news()] == ["status.json"]

@@ -1,0 +1,86 @@
+import pytest
+import torch
+
+from dragoman.training import weight_check as comparison
+from dragoman.training.weight_check import described, tensor_hashes
+
+
+def hash_of(tensor):
+    return tensor_hashes({"x": tensor})["x"]
+
+
+@pytest.fixture
+def weights():
+    return torch.randn(40, 25, generator=torch.Generator().manual_seed(1))
+
+
+def test_equal_tensors_have_equal_hashes_however_they_are_cut(weights, monkeypatch):
+    whole = hash_of(weights)
+    assert hash_of(weights.clone()) == whole
+    monkeypatch.setattr(comparison, "CHUNK", 7)
+    assert hash_of(weights) == whole
+    assert hash_of(weights.t().contiguous().t()) == whole
+
+
+def test_the_lowest_bit_of_one_weight_is_noticed(weights):
+    whole = hash_of(weights)
+    for place in (0, 499, 999):
+        changed = weights.clone()
+        changed.view(-1).view(torch.int32)[place] ^= 1
+        assert hash_of(changed) != whole
+
+
+def test_swapped_weights_are_noticed(weights):
+    swapped = weights.clone().view(-1)
+    swapped[[3, 700]] = swapped[[700, 3]]
+    assert hash_of(swapped.view_as(weights)) != hash_of(weights)
+
+
+def test_changes_that_would_cancel_in_a_plain_sum_are_noticed(weights):
+    changed = weights.clone()
+    bits = changed.view(-1).view(torch.int32)
+    bits[5] += 1
+    bits[6] -= 1
+    assert hash_of(changed) != hash_of(weights)
+
+
+def test_zeros_of_either_sign_and_sizes_differ():
+    assert hash_of(torch.zeros(3)) != hash_of(-torch.zeros(3))
+    assert hash_of(torch.zeros(3)) != hash_of(torch.zeros(4))
+
+
+def signed(number):
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def test_the_arithmetic_is_exact_modulo_two_to_the_64(weights):
+    """Ranks on different devices compare these numbers, so that none may depend on rounding."""
+    total = 0
+    for place, bits in enumerate(weights.view(-1).view(torch.int32).tolist()):
+        mixed = signed((place * comparison._SPREAD + bits) * comparison._MIX)
+        total += (mixed ^ (mixed >> 29)) * comparison._SPREAD
+    assert hash_of(weights) == signed(total)
+
+
+def test_only_fp32_is_compared():
+    with pytest.raises(TypeError, match="fp32"):
+        hash_of(torch.zeros(2, dtype=torch.float16))
+
+
+def hashes(**changed):
+    return dict.fromkeys("abcde", 1) | changed
+
+
+def test_the_minority_is_named():
+    told = described(["n1", "n2", "n3"], [hashes(), hashes(b=2), hashes()], 500)
+    assert told == (
+        "rank 1 on n2 has other weights than the rest, since after step 500: b (1 of 5 tensors)"
+    )
+
+
+def test_two_ranks_merely_differ():
+    told = described(["n1", "n2"], [hashes(), hashes(b=2, c=2, d=2, e=2)], None)
+    assert told == (
+        "rank 0 on n1, rank 1 on n2 hold different weights, since the start: "
+        "b, c, d and 1 more (4 of 5 tensors)"
+    )
