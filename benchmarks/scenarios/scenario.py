@@ -10,8 +10,7 @@ from typing import Literal
 
 from dragoman.diagnosis.findings import UNKNOWN, Figure, Finding
 from dragoman.diagnosis.questions import answers_of
-from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import history_of
+from dragoman.diagnosis.run.facts import read_facts
 from dragoman.diagnosis.unasked import unasked_of
 from dragoman.rundir import RunDir
 from dragoman.telemetry.read.events import event_files
@@ -118,10 +117,9 @@ def play(scenario: Scenario, root: Path, seed: int = 0) -> Outcome:
     world = replace(scenario.world, seed=scenario.world.seed + seed)
     truth = write_run(world, root)
     scenario.damage(RunDir(root))
-    record = read_run(RunDir(root), read_at=truth.ended_at + scenario.read_after_s)
-    history = history_of(record)
-    answers = answers_of(record, history)
-    unasked = unasked_of(record, history)
+    facts = read_facts(RunDir(root), read_at=truth.ended_at + scenario.read_after_s)
+    answers = answers_of(facts)
+    unasked = unasked_of(facts)
     attempts = len({attempt for attempt, _, _ in event_files(RunDir(root))})
     findings = {finding.key: finding for finding in [*answers, *unasked]}
     wrong = [

@@ -9,8 +9,8 @@ from dragoman.comparison.quality import quality_of
 from dragoman.comparison.rows import ComparedRun, Comparison
 from dragoman.comparison.settings import settings_of
 from dragoman.comparison.speed import speed_of
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.record import RunRecord, read_run
-from dragoman.diagnosis.run.timeline import history_of
 from dragoman.errors import UserError
 from dragoman.rundir import RunDir
 
@@ -22,7 +22,7 @@ def compare(first: RunDir, second: RunDir) -> Comparison:
     records = [read_run(run, read_at) for run in (first, second)]
     _refuse_other_languages(*records)
     a, b = (
-        ComparedRun(run, record, history_of(record))
+        ComparedRun(run, RunFacts(record))
         for run, record in zip((first, second), records, strict=True)
     )
     return Comparison(

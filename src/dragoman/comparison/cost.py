@@ -6,15 +6,15 @@ from dragoman.diagnosis.answers.duration import times_of
 
 
 def cost_of(a: ComparedRun, b: ComparedRun) -> Group:
-    first, second = times_of(a.history.attempts), times_of(b.history.attempts)
+    first, second = times_of(a.facts.attempts), times_of(b.facts.attempts)
     rows = [
         measured("wall time", first.wall_s, second.wall_s, "s"),
         row("  steps done again", first.repeated_s, second.repeated_s, "s"),
         row("  down between attempts", first.down_s, second.down_s, "s"),
-        measured("steps that count", len(a.history.steps), len(b.history.steps), "steps"),
+        measured("steps that count", len(a.facts.steps), len(b.facts.steps), "steps"),
         measured("host hours", _paid(a, 1.0), _paid(b, 1.0), "h"),
     ]
-    prices, others = a.record.config.cost, b.record.config.cost
+    prices, others = a.facts.config.cost, b.facts.config.cost
     if not prices.host_per_hour or not others.host_per_hour:
         why = "Not known in money, because cost.host_per_hour is not set in both runs."
         return Group("Time and cost", rows, [why])
@@ -30,4 +30,4 @@ def cost_of(a: ComparedRun, b: ComparedRun) -> Group:
 
 
 def _paid(run: ComparedRun, host_per_hour: float) -> float:
-    return money_of(run.history.attempts, host_per_hour)
+    return money_of(run.facts.attempts, host_per_hour)

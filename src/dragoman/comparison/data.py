@@ -14,15 +14,15 @@ _UNITS = {
 
 
 def data_of(a: ComparedRun, b: ComparedRun) -> Group:
-    first, second = a.record.passport, b.record.passport
+    first, second = a.facts.record.passport, b.facts.record.passport
     if first is None or second is None:
         missing = a if first is None else b
         return Group(
             "Data",
             [],
             [
-                f"Not known, because {missing.record.root} has no manifest that this version can "
-                "read."
+                f"Not known, because {missing.facts.record.root} has no manifest that this "
+                "version can read."
             ],
         )
     if first.content_hash == second.content_hash:

@@ -19,9 +19,9 @@ def machines_of(a: ComparedRun, b: ComparedRun) -> Group:
 
 def _facts(run: ComparedRun) -> dict[str, Value]:
     """Of the last attempt, which made the model."""
-    facts: dict[str, Value] = {"attempts": len(run.history.attempts)}
-    if run.history.attempts:
-        last = run.history.attempts[-1]
+    facts: dict[str, Value] = {"attempts": len(run.facts.attempts)}
+    if run.facts.attempts:
+        last = run.facts.attempts[-1]
         devices = [start.device for start in last.starts.values()]
         names = [f"{found.name}, {found.precision}" for found in last.devices.values()]
         facts |= {

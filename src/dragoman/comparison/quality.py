@@ -31,7 +31,7 @@ def quality_of(a: ComparedRun, b: ComparedRun) -> Group:
             reasons = [why for why in (first, second) if isinstance(why, str)]
             sentences.append(f"{name}: not compared, because {reasons[0]}.")
             continue
-        scored, sentence = _compared(name, first, second, b.record.config.data.target_language)
+        scored, sentence = _compared(name, first, second, b.facts.config.data.target_language)
         rows += scored
         sentences.append(sentence)
     return Group("Quality", rows, sentences)
@@ -49,13 +49,13 @@ def _best_so_far(a: ComparedRun, b: ComparedRun) -> Iterator[Row]:
 
 
 def _lowest_loss(run: ComparedRun) -> tuple[float | None, int | None]:
-    known = [(e.validation_loss, e.step) for e in run.history.evaluations]
+    known = [(e.validation_loss, e.step) for e in run.facts.evaluations]
     return min((pair for pair in known if math.isfinite(pair[0])), default=(None, None))
 
 
 def _best_bleu(run: ComparedRun) -> tuple[float | None, int | None]:
     """Of equal ones the first, as training keeps it."""
-    known = [(e.bleu, e.step) for e in run.history.evaluations if e.bleu is not None]
+    known = [(e.bleu, e.step) for e in run.facts.evaluations if e.bleu is not None]
     finite = [pair for pair in known if math.isfinite(pair[0])]
     return max(finite, key=lambda pair: pair[0], default=(None, None))
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.rundir import RunDir
 
 Value: TypeAlias = float | int | str | bool | None
@@ -13,8 +12,7 @@ Value: TypeAlias = float | int | str | bool | None
 @dataclass(frozen=True)
 class ComparedRun:
     directory: RunDir
-    record: RunRecord
-    history: History
+    facts: RunFacts
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dragoman.config import Config, config_keys
 
 def settings_of(a: ComparedRun, b: ComparedRun) -> Group:
     rows = [
-        row(key, _value(a.record.config, key), _value(b.record.config, key))
+        row(key, _value(a.facts.config, key), _value(b.facts.config, key))
         for key, _, _ in config_keys()
     ]
     found = differing(rows)

@@ -10,10 +10,10 @@ ABOUT_AS_MANY = 0.02
 
 
 def speed_of(a: ComparedRun, b: ComparedRun) -> Group:
-    one, other = a.history.steps, b.history.steps
+    one, other = a.facts.steps, b.facts.steps
     for run in (a, b):
-        if not len(run.history.steps):
-            why = f"Not known, because {run.record.root} has recorded no step."
+        if not len(run.facts.steps):
+            why = f"Not known, because {run.facts.record.root} has recorded no step."
             return Group("Speed", [], [why])
     parts = dict.fromkeys([*one.groups.get("parts_s", {}), *other.groups.get("parts_s", {})])
     step = measured("step", _mean(one["step_s"]), _mean(other["step_s"]), "s")

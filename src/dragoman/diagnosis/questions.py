@@ -16,8 +16,7 @@ from dragoman.diagnosis.answers import (
     training_set,
 )
 from dragoman.diagnosis.findings import Finding, unknown
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 
 QUESTIONS: Mapping[str, str] = {
     "duration": "How long did the training run take?",
@@ -34,7 +33,7 @@ QUESTIONS: Mapping[str, str] = {
 }
 """Key -> question."""
 
-_ANSWERS: Mapping[str, Callable[[RunRecord, History], Finding]] = {
+_ANSWERS: Mapping[str, Callable[[RunFacts], Finding]] = {
     "duration": duration.answer,
     "trained": trained.answer,
     "overfitting": overfitting.answer,
@@ -49,14 +48,14 @@ _ANSWERS: Mapping[str, Callable[[RunRecord, History], Finding]] = {
 }
 
 
-def answers_of(record: RunRecord, history: History) -> list[Finding]:
+def answers_of(run: RunFacts) -> list[Finding]:
     """A record that one answer cannot cope with costs that answer and no other."""
-    return [_answer(key, question, record, history) for key, question in QUESTIONS.items()]
+    return [_answer(key, question, run) for key, question in QUESTIONS.items()]
 
 
-def _answer(key: str, question: str, record: RunRecord, history: History) -> Finding:
+def _answer(key: str, question: str, run: RunFacts) -> Finding:
     try:
-        return _ANSWERS[key](record, history)
+        return _ANSWERS[key](run)
     except Exception as error:  # whatever a damaged record leads to
         return unknown(key, question, because_of(error))
 

@@ -13,10 +13,9 @@ from dragoman.diagnosis.answers import (
 )
 from dragoman.diagnosis.findings import Finding, unknown
 from dragoman.diagnosis.questions import because_of
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 
-_FINDINGS: Mapping[str, tuple[str, Callable[[RunRecord, History], Finding | None]]] = {
+_FINDINGS: Mapping[str, tuple[str, Callable[[RunFacts], Finding | None]]] = {
     "faults": (faults.QUESTION, faults.finding),
     "hangs": (hangs.QUESTION, hangs.finding),
     "stragglers": (stragglers.QUESTION, stragglers.finding),
@@ -27,15 +26,15 @@ _FINDINGS: Mapping[str, tuple[str, Callable[[RunRecord, History], Finding | None
 }
 
 
-def unasked_of(record: RunRecord, history: History) -> list[Finding]:
+def unasked_of(run: RunFacts) -> list[Finding]:
     """The most expensive kinds of trouble first."""
-    found = (_finding(key, record, history) for key in _FINDINGS)
+    found = (_finding(key, run) for key in _FINDINGS)
     return [finding for finding in found if finding]
 
 
-def _finding(key: str, record: RunRecord, history: History) -> Finding | None:
+def _finding(key: str, run: RunFacts) -> Finding | None:
     question, look = _FINDINGS[key]
     try:
-        return look(record, history)
+        return look(run)
     except Exception as error:  # whatever a damaged record leads to
         return unknown(key, question, because_of(error))

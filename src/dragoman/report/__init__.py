@@ -3,7 +3,7 @@
 What is said is found in `diagnosis`; here it is shown.
 
 write       all of it in a row
-derivation  record, history and findings into one value
+derivation  run and findings into one value
 content     that value: every field of report.json, once
 schema      its JSON schema
 health      which verdicts are good news

@@ -1,4 +1,4 @@
-"""Puts a report together: the record of a run, its history and the findings come in. Pure."""
+"""Puts a report together: the record of a run, its run and the findings come in. Pure."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -7,9 +7,8 @@ import numpy as np
 
 from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.run.attempts import Attempt
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.faults import Fault
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
 from dragoman.model.size import size_of
 from dragoman.report.content import (
     FORMAT,
@@ -34,36 +33,34 @@ from dragoman.training.schedule import learning_rate
 
 
 def report_of(
-    record: RunRecord,
-    history: History,
+    run: RunFacts,
     answers: Sequence[Finding],
     also: Sequence[Finding],
-    faults: Sequence[Fault],
 ) -> Report:
-    config, evaluations = record.config, history.evaluations
+    config, evaluations = run.config, run.evaluations
     rate = learning_rate(config.schedule, config.model.width, config.training.steps)
     return Report(
         format=FORMAT,
         name=config.name,
-        run=record.root,
-        read_at=record.read_at,
-        state=state_of(config, history),
-        model=_model(record),
+        run=run.record.root,
+        read_at=run.record.read_at,
+        state=state_of(config, run),
+        model=_model(run),
         answers=[_answer(finding) for finding in answers],
         also=[_answer(finding) for finding in also],
         evaluations=[_evaluation(evaluated) for evaluated in thinned(evaluations)],
         bleu_signature=evaluations[-1].bleu_signature if evaluations else "",
         chrf_signature=evaluations[-1].chrf_signature if evaluations else "",
-        scores=_scores(record),
-        attempts=[_attempt(attempt, record) for attempt in history.attempts],
-        faults=[_fault(fault) for fault in faults],
-        troubles=_troubles(history.attempts),
-        skipped_updates=int(np.count_nonzero(~history.steps["updated"].astype(bool))),
-        translations=_translations(record, evaluations),
-        unreadable=record.unreadable,
-        curves=step_curves(history.steps, rate),
-        step_times=step_times(history.steps["step_s"].astype(np.float64)),
-        hosts=host_curves(record, history),
+        scores=_scores(run),
+        attempts=[_attempt(attempt, run) for attempt in run.attempts],
+        faults=[_fault(fault) for fault in run.faults.faults],
+        troubles=_troubles(run.attempts),
+        skipped_updates=int(np.count_nonzero(~run.steps["updated"].astype(bool))),
+        translations=_translations(run, evaluations),
+        unreadable=run.record.unreadable,
+        curves=step_curves(run.steps, rate),
+        step_times=step_times(run.steps["step_s"].astype(np.float64)),
+        hosts=host_curves(run),
         settings=config.model_dump(mode="json", exclude_none=True),
     )
 
@@ -91,8 +88,8 @@ def _figure(figure: Figure) -> EvidenceFigure:
     return EvidenceFigure(figure.name, value, figure.unit, low, high, figure.note)
 
 
-def _model(record: RunRecord) -> Model:
-    config, passport = record.config, record.passport
+def _model(run: RunFacts) -> Model:
+    config, passport = run.config, run.record.passport
     vocabulary = passport.vocabulary if passport else config.tokenizer.vocabulary
     return Model(
         source_language=config.data.source_language,
@@ -118,7 +115,7 @@ def _evaluation(evaluated: Evaluated) -> Evaluation:
     )
 
 
-def _scores(record: RunRecord) -> list[Score]:
+def _scores(run: RunFacts) -> list[Score]:
     return [
         Score(
             split=scored.split,
@@ -130,12 +127,12 @@ def _scores(record: RunRecord) -> list[Score]:
             bleu_signature=scored.bleu_signature,
             chrf_signature=scored.chrf_signature,
         )
-        for scored in record.scored
+        for scored in run.record.scored
     ]
 
 
-def _attempt(attempt: Attempt, record: RunRecord) -> AttemptContent:
-    members = record.members.get(attempt.number, [])
+def _attempt(attempt: Attempt, run: RunFacts) -> AttemptContent:
+    members = run.record.members.get(attempt.number, [])
     starts = [attempt.starts[rank] for rank in sorted(attempt.starts)]
     return AttemptContent(
         attempt=attempt.number,
@@ -179,9 +176,11 @@ def _troubles(attempts: Sequence[Attempt]) -> list[TroubleContent]:
     ]
 
 
-def _translations(record: RunRecord, evaluations: Sequence[Evaluated]) -> list[SampleSet]:
+def _translations(run: RunFacts, evaluations: Sequence[Evaluated]) -> list[SampleSet]:
     """Of the scored sets, and of the last evaluation during training."""
-    sets = [SampleSet(s.split, s.steps[-1], _samples(s.samples)) for s in record.scored if s.steps]
+    sets = [
+        SampleSet(s.split, s.steps[-1], _samples(s.samples)) for s in run.record.scored if s.steps
+    ]
     if evaluations:
         last = evaluations[-1]
         sets.append(SampleSet("validation", last.step, _samples(last.samples)))

@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.diagnosis.run.hosts import Instruments, instruments_of
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.run.hosts import Instruments
 from dragoman.report.content import HostCurve
 from dragoman.report.curves import bins_of, points
 from dragoman.telemetry.read.rows import group_column
@@ -36,13 +35,9 @@ class _Series(NamedTuple):
     stretches: Sequence[_Stretch]
 
 
-def host_curves(record: RunRecord, history: History) -> list[HostCurve]:
-    is_alone = len({host for attempt in history.attempts for host in attempt.host_names}) <= 1
-    found = [
-        series
-        for host in instruments_of(record, history).values()
-        for series in _sensors(host, is_alone)
-    ]
+def host_curves(run: RunFacts) -> list[HostCurve]:
+    is_alone = len({host for attempt in run.attempts for host in attempt.host_names}) <= 1
+    found = [series for host in run.hosts.values() for series in _sensors(host, is_alone)]
     most = max(LEAST_POINTS_EACH, min(MOST_POINTS_EACH, MOST_POINTS // max(1, len(found))))
     return [_curve(series, most) for series in found]
 

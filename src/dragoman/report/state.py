@@ -2,21 +2,21 @@
 
 from dragoman.config import Config
 from dragoman.console import duration
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.report.content import State, StateName
 from dragoman.report.wording import count
 
 
-def state_of(config: Config, history: History) -> State:
+def state_of(config: Config, run: RunFacts) -> State:
     planned = config.training.steps
-    if not history.attempts:
+    if not run.attempts:
         return _state("preparing", "", 0, planned, None, None)
-    last = history.attempts[-1]
+    last = run.attempts[-1]
     remaining_s = None
-    if last.state == "training" and planned is not None and len(history.steps):
-        done = len(history.steps) + sum(attempt.lost_steps for attempt in history.attempts)
-        remaining_s = max(0, planned - last.last_step) * history.wall_s / done
-    silent_s = history.silent_s if last.state in ("training", "broken off") else None
+    if last.state == "training" and planned is not None and len(run.steps):
+        done = len(run.steps) + sum(attempt.lost_steps for attempt in run.attempts)
+        remaining_s = max(0, planned - last.last_step) * run.wall_s / done
+    silent_s = run.silent_s if last.state in ("training", "broken off") else None
     return _state(last.state, last.reason, last.last_step, planned, silent_s, remaining_s)
 
 

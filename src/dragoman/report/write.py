@@ -6,9 +6,7 @@ import time
 from pathlib import Path
 
 from dragoman.diagnosis.questions import answers_of
-from dragoman.diagnosis.run.fault_events import faults_in
-from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import history_of
+from dragoman.diagnosis.run.facts import read_facts
 from dragoman.diagnosis.unasked import unasked_of
 from dragoman.report.build import report_of
 from dragoman.report.content import Report
@@ -19,15 +17,8 @@ from dragoman.rundir import RunDir, write_whole
 
 
 def read_report(run: RunDir) -> Report:
-    record = read_run(run, read_at=time.time())
-    history = history_of(record)
-    return report_of(
-        record,
-        history,
-        answers=answers_of(record, history),
-        also=unasked_of(record, history),
-        faults=faults_in(record, history).faults,
-    )
+    facts = read_facts(run, read_at=time.time())
+    return report_of(facts, answers=answers_of(facts), also=unasked_of(facts))
 
 
 def to_json(report: Report) -> str:

@@ -10,8 +10,7 @@ from unit.report.fake_run import CONFIG, WALL_AT, FakeRun, evaluated, started, s
 from dragoman.config import dump_config, parse_config
 from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.learning.power_law import Numbers
-from dragoman.diagnosis.run.record import RunRecord, read_run
-from dragoman.diagnosis.run.timeline import History, history_of
+from dragoman.diagnosis.run.facts import RunFacts, read_facts
 from dragoman.telemetry.events import AttemptEnded, Event
 from dragoman.training.schedule import learning_rate
 
@@ -19,11 +18,10 @@ STEP_S, EVALUATION_S = 2.0, 10.0
 
 
 class Run(NamedTuple):
-    record: RunRecord
-    history: History
+    facts: RunFacts
 
-    def asked(self, answer: Callable[[RunRecord, History], Finding]) -> Finding:
-        return answer(self.record, self.history)
+    def asked(self, answer: Callable[[RunFacts], Finding]) -> Finding:
+        return answer(self.facts)
 
 
 def learned(
@@ -69,8 +67,8 @@ def learned(
     if ended:
         events.append((at, AttemptEnded(last, "finished", ended.format(f"{last:,}"))))
     fake.with_events(events)
-    record = read_run(fake.directory, read_at=WALL_AT + at + 1)
-    return Run(record, history_of(record))
+    facts = read_facts(fake.directory, read_at=WALL_AT + at + 1)
+    return Run(facts)
 
 
 def figure(finding: Finding, name: str) -> Figure:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from unit.report.fake_run import WALL_AT, FakeRun, started, step
 
-from dragoman.diagnosis.run.record import RunRecord, read_run
-from dragoman.diagnosis.run.timeline import History, history_of
+from dragoman.diagnosis.run.facts import RunFacts, read_facts
 from dragoman.telemetry.events import Event
 
 Parts = Mapping[str, float]
@@ -47,9 +46,8 @@ def write_steps(
     return run
 
 
-def read(run: FakeRun, read_s_after_start: float = 100_000.0) -> tuple[RunRecord, History]:
-    record = read_run(run.directory, read_at=WALL_AT + read_s_after_start)
-    return record, history_of(record)
+def read(run: FakeRun, read_s_after_start: float = 100_000.0) -> RunFacts:
+    return read_facts(run.directory, read_at=WALL_AT + read_s_after_start)
 
 
 def new_run(folder: Path) -> FakeRun:

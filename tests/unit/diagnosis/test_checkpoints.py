@@ -5,8 +5,7 @@ from unit.report.fake_run import WALL_AT, FakeRun, started
 
 from dragoman.checkpoints.names import CONTENTS
 from dragoman.diagnosis.answers import checkpoint_files, checkpoint_size
-from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import history_of
+from dragoman.diagnosis.run.facts import read_facts
 from dragoman.telemetry.events import CheckpointSaved
 
 WHOLE = {
@@ -24,8 +23,8 @@ def fake(tmp_path) -> FakeRun:
 
 
 def asked(fake: FakeRun, module):
-    record = read_run(fake.directory, read_at=WALL_AT)
-    return module.answer(record, history_of(record))
+    facts = read_facts(fake.directory, read_at=WALL_AT)
+    return module.answer(facts)
 
 
 def figures(finding):

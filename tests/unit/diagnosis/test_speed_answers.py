@@ -57,7 +57,7 @@ def slow_link(
 
 
 def test_a_slow_link_is_the_bottleneck_with_its_figures_and_what_would_help(tmp_path):
-    found = network.answer(*read(slow_link(new_run(tmp_path))))
+    found = network.answer(read(slow_link(new_run(tmp_path))))
 
     assert (found.verdict, found.confidence) == ("network-bound", "high")
     assert figure(found, "exposed network share") == pytest.approx(2.0 / 2.935)
@@ -70,7 +70,7 @@ def test_a_slow_link_is_the_bottleneck_with_its_figures_and_what_would_help(tmp_
 
 def test_a_port_that_promises_more_than_passes_is_found_out(tmp_path):
     found = network.answer(
-        *read(slow_link(new_run(tmp_path), network_s=20.0, port="1000 Mbit/s", rate=12.5e6))
+        read(slow_link(new_run(tmp_path), network_s=20.0, port="1000 Mbit/s", rate=12.5e6))
     )
 
     assert found.verdict == "network-bound"
@@ -79,7 +79,7 @@ def test_a_port_that_promises_more_than_passes_is_found_out(tmp_path):
 
 
 def test_a_link_that_slows_down_is_told_since_when(tmp_path):
-    found = network.answer(*read(slow_link(new_run(tmp_path), since=31)))
+    found = network.answer(read(slow_link(new_run(tmp_path), since=31)))
 
     assert found.verdict == "network-bound"
     assert figure(found, "since step") == 31
@@ -90,7 +90,7 @@ def test_a_straggler_is_named_by_its_host(tmp_path):
     def parts(rank, number):
         return with_parts(backward=0.6 + 0.5 * rank, communication=0.55 - 0.5 * rank)
 
-    found = network.answer(*read(write_steps(new_run(tmp_path), parts)))
+    found = network.answer(read(write_steps(new_run(tmp_path), parts)))
 
     assert found.verdict == "straggler"
     assert "host-1" in found.sentence
@@ -101,7 +101,7 @@ def test_a_host_that_is_late_because_of_its_data_is_not_said_to_be_throttled(tmp
     def parts(rank, number):
         return with_parts(data=0.01 + 0.5 * rank, communication=0.55 - 0.5 * rank)
 
-    found = network.answer(*read(write_steps(new_run(tmp_path), parts)))
+    found = network.answer(read(write_steps(new_run(tmp_path), parts)))
 
     assert found.verdict == "straggler"
     assert "host-1 is slower than the others, because it waits for its data" in found.sentence
@@ -114,7 +114,7 @@ def mixed(tmp_path, network_s, late_s):
         own = {"backward": 0.6 + late_s * rank, "communication": network_s + late_s * (1 - rank)}
         return with_parts(**own)
 
-    return network.answer(*read(write_steps(new_run(tmp_path), parts)))
+    return network.answer(read(write_steps(new_run(tmp_path), parts)))
 
 
 def test_what_holds_a_run_back_as_well_is_told_and_lowers_the_confidence(tmp_path):
@@ -143,7 +143,7 @@ def test_the_host_with_the_slowest_port_is_named(tmp_path):
     run = slow_link(new_run(tmp_path))
     path = run.directory.events_of(1, 0)
     path.write_text(path.read_text().replace("1000 Mbit/s", "10000 Mbit/s"))
-    found = network.answer(*read(run))
+    found = network.answer(read(run))
 
     assert "eth0 of host-1 says 1 Gbit/s, the others 10 Gbit/s or more" in found.sentence
     assert "something on the way" not in found.sentence
@@ -154,7 +154,7 @@ def test_a_link_that_comes_and_goes_is_told_to(tmp_path):
         return with_parts(communication=2.0 if (number - 1) // 20 % 2 else 0.02)
 
     run = write_steps(new_run(tmp_path), parts, steps=100, more=traffic_of())
-    found = network.answer(*read(run))
+    found = network.answer(read(run))
 
     assert found.verdict == "network-bound"
     assert "That holds from step 21 to step 80, 2 times, and not in between;" in found.sentence
@@ -164,7 +164,7 @@ def test_a_link_that_has_recovered_is_told_to_be_over(tmp_path):
     def parts(rank, number):
         return with_parts(communication=2.0 if number <= 30 else 0.02)
 
-    found = network.answer(*read(write_steps(new_run(tmp_path), parts, more=traffic_of())))
+    found = network.answer(read(write_steps(new_run(tmp_path), parts, more=traffic_of())))
 
     assert found.verdict == "network-bound"
     assert "That holds until step 30" in found.sentence
@@ -181,7 +181,7 @@ def test_what_would_help_depends_on_the_bytes_that_pass(
     run = write_steps(
         new_run(tmp_path), lambda *_: with_parts(communication=2.0), more=traffic_of(sent=sent)
     )
-    advice = network.answer(*read(run)).advice
+    advice = network.answer(read(run)).advice
 
     assert ("bf16 on the wire" in advice) == offers_halving
     assert ("see the answer about the traffic first" in advice) == tells_of_others
@@ -189,24 +189,24 @@ def test_what_would_help_depends_on_the_bytes_that_pass(
 
 def test_saving_that_holds_up_the_steps_is_told_with_what_would_help(tmp_path):
     run = write_steps(new_run(tmp_path), lambda *_: with_parts(checkpoint=1.0))
-    record, history = read(run)
+    facts = read(run)
 
-    assert "save less often" in network.answer(record, history).advice
-    assert "waiting for a checkpoint's copy" in devices.answer(record, history).sentence
+    assert "save less often" in network.answer(facts).advice
+    assert "waiting for a checkpoint's copy" in devices.answer(facts).sentence
 
 
 def test_one_worker_has_no_network(tmp_path):
-    record, history = read(write_steps(new_run(tmp_path), lambda *_: with_parts(), ranks=1))
+    facts = read(write_steps(new_run(tmp_path), lambda *_: with_parts(), ranks=1))
 
-    assert network.answer(record, history).verdict == "compute-bound"
-    assert traffic.answer(record, history).verdict == "no traffic"
+    assert network.answer(facts).verdict == "compute-bound"
+    assert traffic.answer(facts).verdict == "no traffic"
 
 
 def test_sharded_states_leave_the_networks_part_unknown(tmp_path):
     run = new_run(tmp_path)
     run.directory.config.write_text(run.directory.config.read_text() + 'sharding = "full"\n')
     parts = {name: s for name, s in with_parts().items() if name != "communication"}
-    found = network.answer(*read(write_steps(run, lambda *_: parts)))
+    found = network.answer(read(write_steps(run, lambda *_: parts)))
 
     assert (found.verdict, found.confidence) == ("not known", "none")
     assert "sharded" in found.sentence
@@ -221,7 +221,7 @@ def test_unknown_network_time_is_neither_blamed_nor_acquitted(tmp_path):
         own = with_parts(forward=0.3 + 0.1 * (number * 7 % 5))
         return {name: s for name, s in own.items() if name != "communication"}
 
-    found = traffic.answer(*read(write_steps(run, parts, more=traffic_of())))
+    found = traffic.answer(read(write_steps(run, parts, more=traffic_of())))
 
     assert "It is not the traffic" not in found.sentence
     assert "How much of a step the traffic takes is not known" in found.sentence
@@ -231,7 +231,7 @@ def test_traffic_within_one_host_is_not_compared_with_its_port(tmp_path):
     run = slow_link(new_run(tmp_path), network_s=0.05, port="25000 Mbit/s")
     path = run.directory.events_of(1, 1)
     path.write_text(path.read_text().replace("host-1", "host-0"))
-    found = network.answer(*read(run))
+    found = network.answer(read(run))
 
     assert "within the host" in found.sentence
     assert "the port says" not in found.sentence
@@ -241,14 +241,14 @@ def test_traffic_within_one_host_is_not_compared_with_its_port(tmp_path):
 def test_few_steps_are_not_trusted(tmp_path):
     run = write_steps(new_run(tmp_path), lambda *_: with_parts(), steps=5)
 
-    assert network.answer(*read(run)).confidence == "low"
+    assert network.answer(read(run)).confidence == "low"
 
 
 @pytest.mark.parametrize("module", [duration, devices, network, step_time, traffic])
 def test_a_run_without_steps_is_not_known_and_says_why(tmp_path, module):
     run = new_run(tmp_path)
     run.with_events([(0.0, started())])
-    found = module.answer(*read(run))
+    found = module.answer(read(run))
 
     assert (found.verdict, found.confidence) == ("not known", "none")
     assert "no step has been recorded" in found.sentence
@@ -291,7 +291,7 @@ def test_a_pause_after_an_attempt_that_ended_well_is_nobodys(tmp_path):
     run.with_events([(0.0, started()), (1.0, step(1)), (2.0, ended)])
     run.with_events([(0.0, started(attempt=2, first_step=2)), (1.0, step(2))], attempt=2)
 
-    assert duration.answer(*read(run)).verdict == "3 s"
+    assert duration.answer(read(run)).verdict == "3 s"
 
 
 def test_costs_count_the_hosts_of_each_attempt(tmp_path):
@@ -299,17 +299,17 @@ def test_costs_count_the_hosts_of_each_attempt(tmp_path):
     run.directory.config.write_text(
         run.directory.config.read_text() + '\n[cost]\nhost_per_hour = 3600.0\ncurrency = "EUR"\n'
     )
-    record, history = read(run)
-    found = duration.answer(record, history)
+    facts = read(run)
+    found = duration.answer(facts)
 
-    assert figure(found, "cost") == pytest.approx(2 * history.attempts[0].wall_s)
+    assert figure(found, "cost") == pytest.approx(2 * facts.attempts[0].wall_s)
     assert "EUR" in found.sentence
 
 
 def test_a_running_run_has_taken_so_long_so_far(tmp_path):
     run = write_steps(new_run(tmp_path), lambda *_: with_parts())
 
-    assert "so far" in duration.answer(*read(run, 75.0)).sentence
+    assert "so far" in duration.answer(read(run, 75.0)).sentence
 
 
 def test_slow_steps_have_their_causes(tmp_path):
@@ -330,7 +330,7 @@ def test_slow_steps_have_their_causes(tmp_path):
         parts,
         beside=lambda rank, end: [(begun + 0.1, evaluated(20))] if rank == 0 else [],
     )
-    found = step_time.answer(*read(run))
+    found = step_time.answer(read(run))
     counts = {f.name: f.value for f in found.evidence if f.name.startswith("slow steps")}
 
     assert counts == {
@@ -348,7 +348,7 @@ def test_one_slow_step_is_told_as_one_of_all(tmp_path):
         new_run(tmp_path), lambda _, number: with_parts(forward=5.0 if number == 1 else 0.3)
     )
 
-    assert step_time.answer(*read(run)).sentence.endswith(
+    assert step_time.answer(read(run)).sentence.endswith(
         " 1 of 60 steps took more than 1.5 times the median: the first of an attempt."
     )
 
@@ -371,7 +371,7 @@ def test_the_mean_step_is_shown_with_three_digits(seconds, shown):
 )
 def test_counted_bytes_are_compared_with_predicted_ones(tmp_path, sent, verdict):
     run = write_steps(new_run(tmp_path), lambda *_: with_parts(), more=traffic_of(sent=sent))
-    found = traffic.answer(*read(run))
+    found = traffic.answer(read(run))
 
     assert found.verdict == verdict
     assert figure(found, "sent per step") == sent
@@ -382,7 +382,7 @@ def test_small_messages_are_no_excess_over_a_small_models_gradients(tmp_path):
         new_run(tmp_path), lambda *_: with_parts(), more=traffic_of(sent=150e3, predicted=100e3)
     )
 
-    assert traffic.answer(*read(run)).verdict == "as predicted"
+    assert traffic.answer(read(run)).verdict == "as predicted"
 
 
 def test_the_same_bytes_in_longer_steps_are_less_traffic_a_second(tmp_path):
@@ -390,7 +390,7 @@ def test_the_same_bytes_in_longer_steps_are_less_traffic_a_second(tmp_path):
         return with_parts(forward=0.3 + 0.1 * (number * 7 % 5))
 
     run = write_steps(new_run(tmp_path), parts, more=traffic_of())
-    found = traffic.answer(*read(run))
+    found = traffic.answer(read(run))
     rate = next(f for f in found.evidence if "traffic per second" in f.name)
 
     assert rate.value < -0.95
@@ -399,7 +399,7 @@ def test_the_same_bytes_in_longer_steps_are_less_traffic_a_second(tmp_path):
 
 
 def test_bytes_that_were_not_counted_are_not_known_but_predicted(tmp_path):
-    found = traffic.answer(*read(write_steps(new_run(tmp_path), lambda *_: with_parts())))
+    found = traffic.answer(read(write_steps(new_run(tmp_path), lambda *_: with_parts())))
 
     assert found.verdict == "not known"
     assert figure(found, "predicted per step") == 4 * 60_880_896  # 2 x 1/2 of the gradients
@@ -411,7 +411,7 @@ def test_bytes_without_a_prediction_are_compared_with_nothing(tmp_path):
         lambda *_: with_parts(),
         more=lambda *_: {"traffic_bytes": {"sent": WIRE_BYTES, "received": WIRE_BYTES}},
     )
-    found = traffic.answer(*read(run))
+    found = traffic.answer(read(run))
 
     assert (found.verdict, found.confidence) == ("not known", "none")
     assert figure(found, "sent per step") == WIRE_BYTES
@@ -421,10 +421,10 @@ def test_where_the_way_takes_the_time_the_bytes_are_not_blamed(tmp_path):
     run = slow_link(
         new_run(tmp_path), rate=1e6, sent=1e6, rest_s=lambda number: 0.5 + 0.01 * (number % 7)
     )
-    record, history = read(run)
-    found = traffic.answer(record, history)
+    facts = read(run)
+    found = traffic.answer(facts)
 
-    assert network.answer(record, history).verdict == "latency-bound"
+    assert network.answer(facts).verdict == "latency-bound"
     assert "messages on their way set the time and not their bytes" in found.sentence
     assert "the bytes alone take" not in found.sentence
 
@@ -445,7 +445,7 @@ def test_advice_is_against_what_takes_most_of_the_time(tmp_path, starting_s, adv
         ]
     )
 
-    assert duration.answer(*read(run)).advice.startswith(advice)
+    assert duration.answer(read(run)).advice.startswith(advice)
 
 
 def gpu_run(run, communication=0.05, driver=99.0, power_w=260.0, flops=5e13):
@@ -471,7 +471,7 @@ def gpu_run(run, communication=0.05, driver=99.0, power_w=260.0, flops=5e13):
 
 
 def test_gpus_that_compute_are_fully_used(tmp_path):
-    found = devices.answer(*read(gpu_run(new_run(tmp_path))))
+    found = devices.answer(read(gpu_run(new_run(tmp_path))))
 
     assert (found.verdict, found.confidence) == ("fully used", "high")
     assert figure(found, "model FLOPs utilisation") == pytest.approx(5e13 / 0.985 / 1e14)
@@ -479,7 +479,7 @@ def test_gpus_that_compute_are_fully_used(tmp_path):
 
 
 def test_a_driver_that_says_100_percent_of_a_waiting_gpu_is_explained(tmp_path):
-    found = devices.answer(*read(gpu_run(new_run(tmp_path), communication=15.0, driver=100.0)))
+    found = devices.answer(read(gpu_run(new_run(tmp_path), communication=15.0, driver=100.0)))
 
     assert found.verdict == "mostly waiting"
     assert "The driver shows 100 % utilisation although they wait" in found.sentence
@@ -524,7 +524,7 @@ def test_a_save_at_the_end_is_no_time_of_its_own(tmp_path):
     run.with_events(
         [(0.0, started()), (1.0, step(1)), (3.0, CheckpointSaved(1, "step-00000001", 10, 2.0))]
     )
-    found = duration.answer(*read(run, 4.0))
+    found = duration.answer(read(run, 4.0))
 
     assert figure(found, "writing checkpoints") == 2.0
     assert figure(found, "wall time") == 3.0

@@ -27,25 +27,25 @@ def usual_run(tmp_path, **more):
 
 
 def test_the_eleven_are_answered_in_their_order(tmp_path):
-    found = answers_of(*read(usual_run(tmp_path)))
+    found = answers_of(read(usual_run(tmp_path)))
 
     assert [(f.key, f.question) for f in found] == list(QUESTIONS.items())
     assert len(found) == 11
 
 
 def test_a_run_without_any_event_is_answered_too(tmp_path):
-    record, history = read(new_run(tmp_path))
+    facts = read(new_run(tmp_path))
 
-    assert len(answers_of(record, history)) == 11
-    assert unasked_of(record, history) == []
+    assert len(answers_of(facts)) == 11
+    assert unasked_of(facts) == []
 
 
 def test_an_answer_that_fails_costs_no_other(tmp_path, monkeypatch):
-    def fails(record, history):
+    def fails(run):
         raise ZeroDivisionError("division by zero")
 
     monkeypatch.setattr(questions, "_ANSWERS", {**questions._ANSWERS, "network": fails})
-    found = {f.key: f for f in answers_of(*read(usual_run(tmp_path)))}
+    found = {f.key: f for f in answers_of(read(usual_run(tmp_path)))}
 
     assert found["network"].verdict == "not known"
     assert "ZeroDivisionError: division by zero" in found["network"].sentence
@@ -54,19 +54,19 @@ def test_an_answer_that_fails_costs_no_other(tmp_path, monkeypatch):
 
 
 def test_a_finding_that_fails_is_told(tmp_path, monkeypatch):
-    def fails(record, history):
+    def fails(run):
         raise KeyError("x")
 
     monkeypatch.setattr(unasked, "_FINDINGS", {"memory": ("Memory?", fails)})
 
-    assert [f.verdict for f in unasked_of(*read(usual_run(tmp_path)))] == ["not known"]
+    assert [f.verdict for f in unasked_of(read(usual_run(tmp_path)))] == ["not known"]
 
 
 def test_a_run_in_order_has_nothing_to_add(tmp_path):
     ended = AttemptEnded(60, "finished", "done")
     run = usual_run(tmp_path, beside=lambda rank, end: [(end + 1, ended)])
 
-    assert [f.key for f in unasked_of(*read(run))] == []
+    assert [f.key for f in unasked_of(read(run))] == []
 
 
 def test_a_long_silence_between_steps_is_a_hang(tmp_path):
@@ -79,7 +79,7 @@ def test_a_long_silence_between_steps_is_a_hang(tmp_path):
             (1001.0, AttemptEnded(4, "finished", "done")),
         ]
     )
-    (silence,) = hangs.silences_in(*read(run))
+    (silence,) = hangs.silences_in(read(run))
 
     assert (silence.step, silence.seconds) == (3, 996.0)
 
@@ -96,7 +96,7 @@ def test_evaluations_and_saves_are_no_hangs(tmp_path):
         ]
     )
 
-    assert hangs.finding(*read(run, 1002.0)) is None
+    assert hangs.finding(read(run, 1002.0)) is None
 
 
 def test_a_run_that_stands_still_now_hangs_though_its_sensors_go_on(tmp_path):
@@ -108,14 +108,14 @@ def test_a_run_that_stands_still_now_hangs_though_its_sensors_go_on(tmp_path):
             *((float(s), SensorReading({"cpu/percent": 3.0})) for s in range(4, 2400)),
         ]
     )
-    found = hangs.finding(*read(run, 2401.0))
+    found = hangs.finding(read(run, 2401.0))
 
     assert found.verdict == "hangs now"
     assert "since step 3" in found.sentence
 
 
 def test_a_killed_run_did_not_hang(tmp_path):
-    assert hangs.finding(*read(usual_run(tmp_path))) is None
+    assert hangs.finding(read(usual_run(tmp_path))) is None
 
 
 def test_a_step_that_took_an_hour_is_a_hang(tmp_path):
@@ -124,7 +124,7 @@ def test_a_step_that_took_an_hour_is_a_hang(tmp_path):
         lambda rank, number: with_parts(communication=3600.0 if number == 30 else 0.05),
     )
 
-    assert "after step 29 (waiting for the network)" in hangs.finding(*read(run)).sentence
+    assert "after step 29 (waiting for the network)" in hangs.finding(read(run)).sentence
 
 
 def test_a_hang_that_nothing_explains_has_no_cause(tmp_path):
@@ -133,7 +133,7 @@ def test_a_hang_that_nothing_explains_has_no_cause(tmp_path):
         lambda rank, number: with_parts(forward=3600.0 if number == 30 else 0.3),
     )
 
-    assert hangs.finding(*read(run)).sentence == "Nothing went on for 1 h after step 29."
+    assert hangs.finding(read(run)).sentence == "Nothing went on for 1 h after step 29."
 
 
 def test_several_that_always_are_late_are_not_late_in_turn(tmp_path):
@@ -145,12 +145,12 @@ def test_several_that_always_are_late_are_not_late_in_turn(tmp_path):
         late_s = (0.7 if is_slow else 0.0) + slightly
         return with_parts(backward=0.6 + late_s, communication=0.8 - late_s)
 
-    record, history = read(write_steps(new_run(tmp_path), parts, ranks=4))
-    found = stragglers.finding(record, history)
+    facts = read(write_steps(new_run(tmp_path), parts, ranks=4))
+    found = stragglers.finding(facts)
 
     assert found.verdict == "host-1 and host-3"
     assert "in turn" not in found.sentence
-    answer = network.answer(record, history)
+    answer = network.answer(facts)
     assert answer.verdict == "straggler"
     assert "host-1 and host-3 are slower than the others;" in answer.sentence
     assert "micro-batches" not in found.advice + answer.advice
@@ -161,7 +161,7 @@ def test_one_early_rank_makes_no_stragglers_of_the_others(tmp_path):
         late_s = 0.0 if number % 6 == rank else 0.7 + 0.01 * ((5 * number + rank) % 6)
         return with_parts(backward=0.6 + late_s, communication=0.8 - late_s)
 
-    found = stragglers.finding(*read(write_steps(new_run(tmp_path), parts, ranks=6)))
+    found = stragglers.finding(read(write_steps(new_run(tmp_path), parts, ranks=6)))
 
     assert found.verdict == "several in turn"
 
@@ -171,7 +171,7 @@ def test_stragglers_that_change_are_all_named(tmp_path):
         is_late = number // 10 % 2 == rank
         return with_parts(backward=1.1 if is_late else 0.6, communication=0.05 if is_late else 0.55)
 
-    found = stragglers.finding(*read(write_steps(new_run(tmp_path), parts)))
+    found = stragglers.finding(read(write_steps(new_run(tmp_path), parts)))
 
     assert found.verdict == "several in turn"
     assert "host-0" in found.sentence
@@ -184,7 +184,7 @@ def test_one_that_is_late_now_and_then_and_then_much_is_still_the_one(tmp_path):
         waits = 2.05 if rank == 0 and number % 4 == 0 else 0.05
         return with_parts(backward=2.6 if is_late else 0.6, communication=waits)
 
-    found = stragglers.finding(*read(write_steps(new_run(tmp_path), parts)))
+    found = stragglers.finding(read(write_steps(new_run(tmp_path), parts)))
 
     assert found.verdict == "host-1"
 
@@ -195,9 +195,9 @@ def test_padding_is_told_when_it_is_much(tmp_path):
         return lambda *_: {"counts": own}
 
     run = usual_run(tmp_path, more=counts(550.0))
-    assert padding.finding(*read(run)).verdict == "45 %"
+    assert padding.finding(read(run)).verdict == "45 %"
     run = write_steps(run, lambda *_: with_parts(), more=counts(960.0))
-    assert padding.finding(*read(run)) is None
+    assert padding.finding(read(run)) is None
 
 
 @pytest.mark.parametrize(("peak", "is_told"), [(15.5e9, True), (11e9, False)])
@@ -208,7 +208,7 @@ def test_memory_near_its_limit_is_told(tmp_path, peak, is_told):
         beside=lambda *_: [(0.5, DeviceFound("cuda:0", "V100", "fp16", None, 16e9))],
     )
 
-    assert (memory.finding(*read(run)) is not None) == is_told
+    assert (memory.finding(read(run)) is not None) == is_told
 
 
 def test_ranks_of_one_host_share_its_memory(tmp_path):
@@ -220,14 +220,14 @@ def test_ranks_of_one_host_share_its_memory(tmp_path):
         path = run.directory.events_of(1, rank)
         path.write_text(path.read_text().replace("host-1", "host-0"))
 
-    assert "100 %" in memory.finding(*read(run)).sentence
+    assert "100 %" in memory.finding(read(run)).sentence
 
 
 def test_steps_that_ran_out_of_memory_are_counted(tmp_path):
     what = "rank 1 ran out of memory; the step is repeated in 2 pieces"
     run = usual_run(tmp_path, beside=lambda *_: [(20.0, Incident(9, "other", what))])
 
-    assert memory.finding(*read(run)).verdict == "ran out"
+    assert memory.finding(read(run)).verdict == "ran out"
 
 
 def interrupted_run(tmp_path):
@@ -250,7 +250,7 @@ def interrupted_run(tmp_path):
 
 def test_faults_from_few_events_are_those_from_all(tmp_path):
     run = interrupted_run(tmp_path)
-    record, _ = read(run)
+    record = read(run).record
     few = fault_events(record.tables)
     found, expected = faults_of(few), faults_of(read_events(run.directory))
 
@@ -260,8 +260,8 @@ def test_faults_from_few_events_are_those_from_all(tmp_path):
 
 
 def test_what_faults_cost_is_told(tmp_path):
-    record, history = read(interrupted_run(tmp_path))
-    found = faults.finding(record, history)
+    facts = read(interrupted_run(tmp_path))
+    found = faults.finding(facts)
 
     assert found.verdict == "3 faults"
     lost = next(f.value for f in found.evidence if f.name == "lost steps")
@@ -276,7 +276,7 @@ def test_a_run_of_several_attempts_without_faults_says_so(tmp_path):
         [(0.0, started(attempt=2, first_step=2)), (1.0, step(2)), (2.0, ended)], attempt=2
     )
 
-    assert faults.finding(*read(run)).verdict == "none"
+    assert faults.finding(read(run)).verdict == "none"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ import math
 import pytest
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
+from dragoman.diagnosis.run.facts import read_facts
 from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import history_of
 from dragoman.errors import UserError
 from dragoman.report.build import report_of
 from dragoman.report.content import Report
@@ -14,8 +14,8 @@ from dragoman.telemetry.events import AttemptEnded, Incident
 
 
 def report(run: FakeRun, read_s_after_start: float = 20.0) -> Report:
-    record = read_run(run.directory, read_at=WALL_AT + read_s_after_start)
-    return report_of(record, history_of(record), [], [], [])
+    facts = read_facts(run.directory, read_at=WALL_AT + read_s_after_start)
+    return report_of(facts, [], [])
 
 
 def test_a_finished_run_has_its_reason_its_workers_and_its_hosts(finished_run):

@@ -1,16 +1,15 @@
 import numpy as np
 from unit.report.fake_run import WALL_AT, FakeRun, started
 
-from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import history_of
+from dragoman.diagnosis.run.facts import read_facts
 from dragoman.report.content import HostCurve
 from dragoman.report.host_curves import MOST_POINTS, host_curves, rates
 from dragoman.telemetry.events import SensorReading
 
 
 def curves(run: FakeRun) -> dict[tuple[str, str], HostCurve]:
-    record = read_run(run.directory, read_at=WALL_AT + 10_000)
-    found = host_curves(record, history_of(record))
+    facts = read_facts(run.directory, read_at=WALL_AT + 10_000)
+    found = host_curves(facts)
     return {(curve.host, curve.sensor): curve for curve in found}
 
 

@@ -13,8 +13,8 @@ import pytest
 from unit.report.fake_run import FakeRun, evaluated, started, step, step_table
 
 from dragoman.diagnosis.findings import Figure, Finding, unknown
+from dragoman.diagnosis.run.facts import RunFacts, read_facts
 from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import history_of
 from dragoman.report.build import report_of
 from dragoman.report.content import Report
 from dragoman.report.markdown import escaped, sparkline, to_markdown
@@ -69,8 +69,8 @@ def documents(run: FakeRun) -> tuple[str, str, dict[str, object]]:
 
 
 def report(run: FakeRun, answers: Sequence[Finding], also: Sequence[Finding]) -> Report:
-    record = read_run(run.directory, read_at=0.0)
-    return report_of(record, history_of(record), answers, also, [])
+    facts = read_facts(run.directory, read_at=0.0)
+    return report_of(facts, answers, also)
 
 
 def attacked(run: FakeRun) -> FakeRun:
@@ -340,7 +340,7 @@ def test_a_report_of_300_000_steps_stays_small(empty_run):
     # Values instead of a file: reading 150 MB of JSON is the reader's business.
     record = read_run(empty_run.directory, read_at=0.0)
     record.tables.by_kind[StepDone] = step_table(np.linspace(1.2, 1.3, 300_000))
-    content = report_of(record, history_of(record), [], [], [])
+    content = report_of(RunFacts(record), [], [])
     document = document_of(content)
 
     assert content.state.step == 300_000

@@ -3,15 +3,14 @@
 from dragoman.checkpoints.names import CONTENTS, MODEL, OPTIMIZER, TOKENIZER
 from dragoman.diagnosis.findings import Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, listed, megabytes
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 
 KEY = "checkpoint-files"
 QUESTION = "Which files is a checkpoint made of?"
 
 
-def answer(record: RunRecord, history: History) -> Finding:
-    if not record.checkpoints:
+def answer(run: RunFacts) -> Finding:
+    if not run.record.checkpoints:
         return unknown(
             KEY,
             QUESTION,
@@ -19,7 +18,7 @@ def answer(record: RunRecord, history: History) -> Finding:
             f"{_with_contents(list(CONTENTS))}",
             [Figure(name, None, "bytes", note=holds) for name, holds in CONTENTS.items()],
         )
-    newest = record.checkpoints[-1]
+    newest = run.record.checkpoints[-1]
     largest_first = sorted(newest.file_bytes.items(), key=lambda file: (-file[1], file[0]))
     missing = [name for name in CONTENTS if name not in newest.file_bytes]
     lacks = f" It lacks {listed(missing)}, so it is not whole." if missing else ""

@@ -4,23 +4,22 @@ from dragoman.checkpoints.names import MODEL
 from dragoman.diagnosis.answers.checkpoint_files import sizes_in_words
 from dragoman.diagnosis.findings import Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, megabytes
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.model.size import Size, size_of
 
 KEY = "checkpoint-size"
 QUESTION = "How big is a checkpoint, in megabytes?"
 
 
-def answer(record: RunRecord, history: History) -> Finding:
-    passport = record.passport
-    vocabulary = passport.vocabulary if passport else record.config.tokenizer.vocabulary
-    size = size_of(record.config.model, vocabulary)
-    if not record.checkpoints:
+def answer(run: RunFacts) -> Finding:
+    passport = run.record.passport
+    vocabulary = passport.vocabulary if passport else run.config.tokenizer.vocabulary
+    size = size_of(run.config.model, vocabulary)
+    if not run.record.checkpoints:
         return _forecast(size, passport is not None)
-    newest = record.checkpoints[-1]
+    newest = run.record.checkpoints[-1]
     newest_bytes = sum(newest.file_bytes.values())
-    every = [sum(folder.file_bytes.values()) for folder in record.checkpoints]
+    every = [sum(folder.file_bytes.values()) for folder in run.record.checkpoints]
     kept = (
         f"{count(len(every), 'checkpoint')} in {megabytes(sum(every))} are kept here"
         if len(every) > 1
@@ -39,7 +38,7 @@ def answer(record: RunRecord, history: History) -> Finding:
             Figure("checkpoints kept", len(every), ""),
             Figure("all of them", sum(every), "bytes", note="in this folder; hosts have their own"),
             *_export(size, weight_bytes),
-            *_saving(history),
+            *_saving(run),
         ],
     )
 
@@ -79,8 +78,8 @@ def _export_words(size: Size, weight_bytes: int) -> str:
     )
 
 
-def _saving(history: History) -> list[Figure]:
-    seconds = [save.seconds for attempt in history.attempts for save in attempt.saves]
+def _saving(run: RunFacts) -> list[Figure]:
+    seconds = [save.seconds for attempt in run.attempts for save in attempt.saves]
     if not seconds:
         return []
     note = f"mean of {count(len(seconds), 'save')}, beside training"

@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
-from dragoman.diagnosis.run.hosts import Instruments, instruments_of
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History, why_no_common_step
+from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.run.hosts import Instruments
+from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed.bottleneck import shares_of
 from dragoman.diagnosis.speed.utilization import Use, advice_on, answer_in_words, verdict_of
 from dragoman.telemetry.read.rows import group_column
@@ -25,18 +25,18 @@ QUESTION = "Were the GPUs (or CPUs) fully used?"
 FEW_STEPS = 20
 
 
-def answer(record: RunRecord, history: History) -> Finding:
-    anatomy = history.anatomy
+def answer(run: RunFacts) -> Finding:
+    anatomy = run.anatomy
     if not len(anatomy):
-        return unknown(KEY, QUESTION, why_no_common_step(history))
+        return unknown(KEY, QUESTION, why_no_common_step(run.steps))
     split = anatomy.mean(np.flatnonzero(anatomy.usual))
-    sensors = instruments_of(record, history)
-    devices = {
-        start.device for attempt in history.attempts for start in attempt.starts.values()
-    } | {member.device for members in record.members.values() for member in members}
+    sensors = run.hosts
+    devices = {start.device for attempt in run.attempts for start in attempt.starts.values()} | {
+        member.device for members in run.record.members.values() for member in members
+    }
     use = Use(
         computing=math.nan if math.isnan(split.network_s) else split.busy_s / split.step_s,
-        flops=flops_utilization(history),
+        flops=flops_utilization(run),
         driver=_over_gpus(sensors.values(), devices, "utilization_percent") / 100,
         power=_power(sensors.values(), devices),
         cpu=_mean([host.mean("cpu/percent") for host in sensors.values()]) / 100,
@@ -64,12 +64,12 @@ def answer(record: RunRecord, history: History) -> Finding:
     )
 
 
-def flops_utilization(history: History) -> float:
+def flops_utilization(run: RunFacts) -> float:
     """What the model needed over what the devices could have done in the steps' time."""
     needed = possible = 0.0
-    for rank, steps in history.steps_by_rank.items():
+    for rank, steps in run.steps_by_rank.items():
         flops = group_column(steps, "counts", "flops")
-        for attempt in history.attempts:
+        for attempt in run.attempts:
             device = attempt.devices.get(rank)
             if device is None or not device.peak_flops:
                 continue

@@ -8,15 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.config import CostSettings
-from dragoman.diagnosis.answers.hangs import silences_in
 from dragoman.diagnosis.findings import Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, listed, percent, wall_time
 from dragoman.diagnosis.run.attempts import Attempt
-from dragoman.diagnosis.run.fault_events import faults_in
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.faults import FaultHistory
-from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.steps import Anatomy
-from dragoman.diagnosis.run.timeline import History
 
 KEY = "duration"
 QUESTION = "How long did the training run take?"
@@ -55,34 +52,34 @@ class Times(NamedTuple):
     other_s: float
 
 
-def answer(record: RunRecord, history: History) -> Finding:
-    if not len(history.steps):
+def answer(run: RunFacts) -> Finding:
+    if not len(run.steps):
         return unknown(KEY, QUESTION, "no step has been recorded")
-    silences = silences_in(record, history)
+    silences = run.silences
     still_s = math.fsum(silence.seconds for silence in silences if not silence.is_step)
-    times = times_of(history.attempts, still_s)
-    faults = faults_in(record, history)
-    is_running = history.attempts[-1].state == "training"
+    times = times_of(run.attempts, still_s)
+    faults = run.faults
+    is_running = run.attempts[-1].state == "training"
     return Finding(
         key=KEY,
         question=QUESTION,
         verdict=wall_time(times.wall_s),
         confidence="high",
-        sentence=_sentence(record, history, times, faults, is_running),
+        sentence=_sentence(run, times, faults, is_running),
         evidence=[
             Figure("wall time", times.wall_s, "s"),
             Figure("training", times.training_s, "s", note="steps that the model is made of"),
-            *_waiting(history.anatomy, times.training_s),
+            *_waiting(run.anatomy, times.training_s),
             Figure("evaluating", times.evaluating_s, "s"),
-            Figure("writing checkpoints", _saving_s(history), "s", note="beside the steps"),
+            Figure("writing checkpoints", _saving_s(run), "s", note="beside the steps"),
             Figure("starting", times.starting_s, "s"),
             Figure("steps done again", times.repeated_s, "s"),
             Figure("down between attempts", times.down_s, "s"),
             Figure("standing still", times.still_s, "s"),
             Figure("other", times.other_s, "s"),
             Figure("lost to faults", faults.cost_s, "s", note="work that was lost, and downtime"),
-            *_costs(history.attempts, record.config.cost),
-            *(_attempt_figure(attempt) for attempt in history.attempts),
+            *_costs(run.attempts, run.config.cost),
+            *(_attempt_figure(attempt) for attempt in run.attempts),
         ],
         advice=_advice(times, faults),
     )
@@ -124,8 +121,8 @@ def _starting_s(attempt: Attempt) -> float:
     return min(max(0.0, first_began_at - attempt.started_at), attempt.wall_s)
 
 
-def _saving_s(history: History) -> float:
-    return math.fsum(save.seconds for attempt in history.attempts for save in attempt.saves)
+def _saving_s(run: RunFacts) -> float:
+    return math.fsum(save.seconds for attempt in run.attempts for save in attempt.saves)
 
 
 def _waiting(anatomy: Anatomy, training_s: float) -> list[Figure]:
@@ -184,12 +181,10 @@ def _attempt_figure(attempt: Attempt) -> Figure:
     )
 
 
-def _sentence(
-    record: RunRecord, history: History, times: Times, faults: FaultHistory, is_running: bool
-) -> str:
+def _sentence(run: RunFacts, times: Times, faults: FaultHistory, is_running: bool) -> str:
     took = "The run has taken" if is_running else "The run took"
     so_far = " so far" if is_running else ""
-    attempts = len(history.attempts)
+    attempts = len(run.attempts)
     within = f" in {attempts} attempts" if attempts > 1 else ""
     parts = [
         ("went to the steps of the model", times.training_s),
@@ -211,9 +206,9 @@ def _sentence(
     if faults.cost_s >= WORTH_TELLING * times.wall_s > 0:
         number = count(len(faults.faults), "fault")
         sentence += f" {number} cost {wall_time(faults.cost_s)} of it."
-    prices = record.config.cost
+    prices = run.config.cost
     if prices.host_per_hour:
-        cost = cost_of(history.attempts, prices.host_per_hour)
+        cost = cost_of(run.attempts, prices.host_per_hour)
         sentence += f" At the price that is set it cost {cost:,.2f} {prices.currency}{so_far}."
     return sentence
 

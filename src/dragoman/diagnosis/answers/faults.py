@@ -5,10 +5,8 @@ from collections import Counter
 from dragoman.diagnosis.answers.duration import against_losses, cost_per_s
 from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.phrasing import count, listed, percent, wall_time
-from dragoman.diagnosis.run.fault_events import faults_in
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.faults import Fault, FaultHistory
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
 
 KEY = "faults"
 QUESTION = "What went wrong, and what did it cost?"
@@ -25,12 +23,12 @@ _WORDS = {
 }
 
 
-def finding(record: RunRecord, history: History) -> Finding | None:
+def finding(run: RunFacts) -> Finding | None:
     """None: nothing did, in a run of one attempt."""
-    if not len(history.steps):
+    if not len(run.steps):
         return None
-    found = faults_in(record, history)
-    if not found.faults and len(history.attempts) <= 1:
+    found = run.faults
+    if not found.faults and len(run.attempts) <= 1:
         return None
     figures = [
         Figure("faults", len(found.faults), ""),
@@ -39,9 +37,9 @@ def finding(record: RunRecord, history: History) -> Finding | None:
         Figure("goodput of steps", found.step_goodput, "share"),
         Figure("goodput of time", found.time_goodput, "share"),
     ]
-    prices = record.config.cost
+    prices = run.config.cost
     if prices.host_per_hour:
-        cost = found.cost_s * cost_per_s(history.attempts, prices.host_per_hour)
+        cost = found.cost_s * cost_per_s(run.attempts, prices.host_per_hour)
         figures.append(Figure("cost of faults", cost, prices.currency))
     figures += [_figure(fault) for fault in found.faults]
     return Finding(
@@ -49,7 +47,7 @@ def finding(record: RunRecord, history: History) -> Finding | None:
         question=QUESTION,
         verdict=count(len(found.faults), "fault") if found.faults else "none",
         confidence="high",
-        sentence=_sentence(found, len(history.attempts)),
+        sentence=_sentence(found, len(run.attempts)),
         evidence=figures,
         advice=_advice(found),
     )

@@ -13,8 +13,7 @@ from dragoman.config import Config, ScheduleSettings
 from dragoman.diagnosis.findings import Figure, Finding, unknown
 from dragoman.diagnosis.learning.power_law import Numbers
 from dragoman.diagnosis.phrasing import count, percent, scientific
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.training.divergence import RATE_FACTOR
 from dragoman.training.schedule import Peak, learning_rate
 
@@ -63,20 +62,20 @@ def compare(steps: Numbers, rates: Numbers, planned: Numbers, rollbacks: int) ->
     )
 
 
-def answer(record: RunRecord, history: History) -> Finding:
-    config, schedule = record.config, record.config.schedule
+def answer(run: RunFacts) -> Finding:
+    config, schedule = run.config, run.config.schedule
     planned_rate = learning_rate(schedule, config.model.width, config.training.steps)
     summit = max(1, schedule.warmup_steps)
     peak = Peak(summit, planned_rate(summit))
     evidence = _settings(schedule, peak)
-    steps, rates = history.steps["step"], history.steps["learning_rate"].astype(float)
+    steps, rates = run.steps["step"], run.steps["learning_rate"].astype(float)
     words = _WORDS[schedule.kind](config, peak)
     if not len(steps):
         return unknown(
             KEY, QUESTION, f"no step has been recorded yet. What is set: {words}"[:-1], evidence
         )
     planned = np.fromiter(map(planned_rate, steps.tolist()), dtype=float, count=len(steps))
-    found = compare(steps, rates, planned, _rollbacks(history))
+    found = compare(steps, rates, planned, _rollbacks(run))
     highest = int(np.nanargmax(rates)) if np.isfinite(rates).any() else 0
     evidence += [
         Figure("highest rate as run", float(rates[highest]), "", note=f"step {steps[highest]:,}"),
@@ -107,11 +106,9 @@ def answer(record: RunRecord, history: History) -> Finding:
     )
 
 
-def _rollbacks(history: History) -> int:
+def _rollbacks(run: RunFacts) -> int:
     return sum(
-        trouble.category == "rollback"
-        for attempt in history.attempts
-        for trouble in attempt.troubles
+        trouble.category == "rollback" for attempt in run.attempts for trouble in attempt.troubles
     )
 
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from dragoman.diagnosis.findings import Confidence, Figure, Finding
 from dragoman.diagnosis.learning.power_law import Numbers
 from dragoman.diagnosis.phrasing import count, listed
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.training.divergence import RISE_NATS, SPREADS
 
 QUESTION = "Did the loss jump or run away?"
@@ -51,9 +50,9 @@ class Divergence:
     """Not finite: at the end there is no number any more."""
 
 
-def finding(record: RunRecord, history: History) -> Finding | None:
+def finding(run: RunFacts) -> Finding | None:
     """None: nothing of the kind."""
-    steps = history.steps
+    steps = run.steps
     numbers, losses = steps["step"], steps["loss"]
     skipped = numbers[~steps["updated"].astype(bool)]
     divergence = divergence_of(numbers, losses)
@@ -103,7 +102,7 @@ def finding(record: RunRecord, history: History) -> Finding | None:
         confidence=confidence,
         sentence=" ".join(sentences),
         evidence=evidence,
-        advice=_advice(record, verdict, spikes, len(skipped), len(numbers)),
+        advice=_advice(run, verdict, spikes, len(skipped), len(numbers)),
     )
 
 
@@ -172,15 +171,15 @@ def _levels(losses: Numbers) -> Numbers:
     return levels
 
 
-def _advice(record: RunRecord, verdict: str, spikes: list[Spike], skipped: int, steps: int) -> str:
-    schedule = record.config.schedule
+def _advice(run: RunFacts, verdict: str, spikes: list[Spike], skipped: int, steps: int) -> str:
+    schedule = run.config.schedule
     lower = "schedule.scale" if schedule.kind == "noam" else "schedule.peak"
     if verdict == "diverged":
         return (
             "Go back to the best checkpoint and start a new run from these settings with half of "
             f"{lower} or a longer schedule.warmup_steps, and set optimizer.clip_norm to 1."
         )
-    if len(spikes) > 3 and not record.config.optimizer.clip_norm:
+    if len(spikes) > 3 and not run.config.optimizer.clip_norm:
         return "Set optimizer.clip_norm to 1: it bounds what a single bad batch can do."
     if skipped > 0.01 * steps:
         return f"More than 1 % of the updates were skipped: lower {lower}, or use bf16 or fp32."

@@ -8,9 +8,8 @@ import numpy as np
 from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.phrasing import count, percent, size
 from dragoman.diagnosis.run.attempts import Attempt
-from dragoman.diagnosis.run.hosts import host_of, instruments_of
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.run.hosts import host_of
 
 KEY = "memory"
 QUESTION = "Did memory come near its limit?"
@@ -31,16 +30,16 @@ class Peak(NamedTuple):
         return self.used_bytes / self.total_bytes
 
 
-def finding(record: RunRecord, history: History) -> Finding | None:
+def finding(run: RunFacts) -> Finding | None:
     """None: it stayed away from it, or was not recorded."""
     peaks = [
-        *(peak for attempt in history.attempts for peak in peaks_of(attempt, history)),
-        *_of_hosts(record, history),
+        *(peak for attempt in run.attempts for peak in peaks_of(attempt, run)),
+        *_of_hosts(run),
     ]
     near = {peak.where: peak for peak in sorted(peaks, key=lambda p: p.share) if _is_near(peak)}
     shortages = sum(
         trouble.category == "out-of-memory"
-        for attempt in history.attempts
+        for attempt in run.attempts
         for trouble in attempt.troubles
     )
     if not near and not shortages:
@@ -78,13 +77,13 @@ def _is_near(peak: Peak) -> bool:
     return peak.share >= NEAR
 
 
-def peaks_of(attempt: Attempt, history: History) -> list[Peak]:
+def peaks_of(attempt: Attempt, run: RunFacts) -> list[Peak]:
     """Of each GPU; on CPUs the ranks of a host share its memory."""
     found: list[Peak] = []
     on_host: dict[str, list[float]] = {}
     host_bytes: dict[str, float] = {}
     for rank, device in attempt.devices.items():
-        steps = history.steps_by_rank.get(rank)
+        steps = run.steps_by_rank.get(rank)
         if steps is None or not device.memory_bytes:
             continue
         own = steps["memory_peak_bytes"][steps["attempt"] == attempt.number]
@@ -100,10 +99,10 @@ def peaks_of(attempt: Attempt, history: History) -> list[Peak]:
     return found + [Peak(host, math.fsum(used), host_bytes[host]) for host, used in on_host.items()]
 
 
-def _of_hosts(record: RunRecord, history: History) -> list[Peak]:
+def _of_hosts(run: RunFacts) -> list[Peak]:
     """What the hosts themselves say, when next to nothing is left."""
     found = []
-    for host, sensors in instruments_of(record, history).items():
+    for host, sensors in run.hosts.items():
         left = sensors.levels("memory/available_bytes")
         total = sensors.mean("memory/total_bytes")
         if len(left) and total > 0 and left.min() < HOST_LEFT * total:

@@ -10,10 +10,10 @@ from dragoman.diagnosis.answers.network_words import answer_in_words
 from dragoman.diagnosis.answers.stragglers import SEE_TO_THE_DATA, names_of_ranks
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import percent
-from dragoman.diagnosis.run.host_traffic import NodeTraffic, link_between, node_traffic
-from dragoman.diagnosis.run.record import RunRecord
+from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.run.host_traffic import NodeTraffic, link_between
 from dragoman.diagnosis.run.steps import Split
-from dragoman.diagnosis.run.timeline import History, why_no_common_step
+from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed.bottleneck import (
     BOUND_SHARE,
     CLEAR_SHARE,
@@ -36,19 +36,19 @@ CLEARLY_LARGER = 0.10
 """Of the step: so much more than the second, the largest hindrance is the verdict without doubt."""
 
 
-def answer(record: RunRecord, history: History) -> Finding:
-    anatomy = history.anatomy
+def answer(run: RunFacts) -> Finding:
+    anatomy = run.anatomy
     if not len(anatomy):
-        return unknown(KEY, QUESTION, why_no_common_step(history))
-    nodes = node_traffic(record, history)
-    link = link_between(record, nodes)
-    names = names_of_ranks(history.attempts)
+        return unknown(KEY, QUESTION, why_no_common_step(run.steps))
+    nodes = run.host_traffic
+    link = link_between(run.record, nodes)
+    names = names_of_ranks(run.attempts)
     rows = np.flatnonzero(anatomy.usual)
-    ranks = max(attempt.ranks for attempt in history.attempts)
+    ranks = max(attempt.ranks for attempt in run.attempts)
     split = anatomy.mean(rows)
     evidence = [*_figures(split, ranks), *_traffic_figures(nodes, link)]
     if ranks > 1 and math.isnan(split.network_s):
-        return _without_communication(record, split, evidence)
+        return _without_communication(run, split, evidence)
     judgement = judge(anatomy, rows, link, names)
     if_s = what_if(judgement.split, link)
     if judgement.since_step is not None or judgement.until_step is not None:
@@ -80,9 +80,9 @@ def confidence_of(shares: Shares, late: Late, steps: int, lacks_ranks: bool) -> 
     return "high" if is_clear and not lacks_ranks else "medium"
 
 
-def _without_communication(record: RunRecord, split: Split, evidence: Sequence[Figure]) -> Finding:
+def _without_communication(run: RunFacts, split: Split, evidence: Sequence[Figure]) -> Finding:
     because = "this run has not recorded how long its ranks waited for the network"
-    if record.config.training.sharding == "full":
+    if run.config.training.sharding == "full":
         because = (
             "with sharded states the ranks communicate all through forward and backward, so that "
             "no clock can tell the network's part from computing"

@@ -16,8 +16,7 @@ from dragoman.diagnosis.learning.evaluations import Evaluations, columns_of
 from dragoman.diagnosis.learning.power_law import Estimate, Numbers, slope_of
 from dragoman.diagnosis.learning.rises import Rise, rise_of, wander_of
 from dragoman.diagnosis.phrasing import count
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 
 KEY = "overfitting"
 QUESTION = "Is it overfitting?"
@@ -110,8 +109,8 @@ def _state(evaluations: Evaluations, rise: Rise, train_change: float) -> State:
     return "overfitting" if falls else "not"
 
 
-def answer(record: RunRecord, history: History) -> Finding:
-    every = columns_of(history.evaluations)
+def answer(run: RunFacts) -> Finding:
+    every = columns_of(run.evaluations)
     evaluations = every.finite
     if not len(every):
         return unknown(KEY, QUESTION, "no evaluation has been made")
@@ -132,7 +131,7 @@ def answer(record: RunRecord, history: History) -> Finding:
         case "overfitting":
             confidence, bleu = _with_bleu(found, rise)
             sentence = words.yes(step, rise, found.train_change, bleu)
-            advice = words.advice_on_yes(step, record.best_checkpoint, found.bleu_rises)
+            advice = words.advice_on_yes(step, run.record.best_checkpoint, found.bleu_rises)
             return Finding(KEY, QUESTION, "yes", confidence, sentence, evidence, advice)
         case "both rise":
             sentence = words.both_rise(step, rise, found.train_change)

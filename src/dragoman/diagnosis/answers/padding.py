@@ -4,8 +4,7 @@ import numpy as np
 
 from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.phrasing import percent
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.telemetry.read.rows import group_column
 
 KEY = "padding"
@@ -15,10 +14,10 @@ WORTH_TELLING = 0.15
 """Of all positions; batches of pairs of nearly equal length have 2 to 5 %."""
 
 
-def finding(record: RunRecord, history: History) -> Finding | None:
+def finding(run: RunFacts) -> Finding | None:
     """None: little, or it was not counted."""
     positions = tokens = 0.0
-    for steps in history.steps_by_rank.values():
+    for steps in run.steps_by_rank.values():
         own = group_column(steps, "counts", "positions")
         used = group_column(steps, "counts", "source_tokens")
         used = used + group_column(steps, "counts", "target_tokens")
@@ -28,7 +27,7 @@ def finding(record: RunRecord, history: History) -> Finding | None:
     share = 1 - tokens / positions if positions else 0.0
     if share < WORTH_TELLING:
         return None
-    limit = record.config.training.micro_batch_tokens
+    limit = run.config.training.micro_batch_tokens
     return Finding(
         key=KEY,
         question=QUESTION,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from dragoman.diagnosis.findings import Confidence, Figure, Finding
 from dragoman.diagnosis.phrasing import count
-from dragoman.diagnosis.run.record import RunRecord, ScoredSplit
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.run.record import ScoredSplit
 from dragoman.telemetry.events import Evaluated
 
 KEY = "quality"
@@ -18,17 +18,17 @@ QUESTION = "How good are the translations, and how sure is that?"
 SIGNIFICANT_P = 0.05
 
 
-def finding(record: RunRecord, history: History) -> Finding | None:
+def finding(run: RunFacts) -> Finding | None:
     """None: nothing has been translated yet."""
-    during = [e for e in history.evaluations if e.bleu is not None and math.isfinite(e.bleu)]
+    during = [e for e in run.evaluations if e.bleu is not None and math.isfinite(e.bleu)]
     best = max(during, key=lambda e: (e.bleu or 0.0, -e.step), default=None)
-    final = next((s for s in record.scored if math.isfinite(s.bleu)), None)
+    final = next((s for s in run.record.scored if math.isfinite(s.bleu)), None)
     if best is None and final is None:
         return None
     sentences, evidence = [], []
     verdict = ""
     has_interval = False
-    for scored in record.scored:
+    for scored in run.record.scored:
         words = interval_words(scored.bleu, scored.bleu_low, scored.bleu_high)
         sentences.append(
             f"On {scored.split} ({count(scored.sentences, 'sentence')}, beam {scored.beam}) the "

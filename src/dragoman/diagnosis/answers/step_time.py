@@ -7,9 +7,8 @@ import numpy as np
 
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, listed, seconds
-from dragoman.diagnosis.run.record import RunRecord
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import Anatomy, is_hang
-from dragoman.diagnosis.run.timeline import History
 from dragoman.diagnosis.speed.statistics import mean_of
 from dragoman.telemetry.read.columns import Array
 
@@ -63,15 +62,15 @@ _ADVICE = {
 }
 
 
-def answer(record: RunRecord, history: History) -> Finding:
-    steps = history.steps
+def answer(run: RunFacts) -> Finding:
+    steps = run.steps
     if not len(steps):
         return unknown(KEY, QUESTION, "no step has been recorded")
     step_s = steps["step_s"]
     mean = mean_of(step_s)
     median, p95, p99 = (float(value) for value in np.percentile(step_s, [50, 95, 99]))
     slowest = int(step_s.argmax())
-    causes = slow_steps(step_s, steps["step"], causes_of(history))
+    causes = slow_steps(step_s, steps["step"], causes_of(run))
     lost_s = {cause: float((step_s[own] - median).sum()) for cause, own in causes.items()}
     tokens_per_s = float(steps["tokens"].sum()) / (float(step_s.sum()) or 1.0)
     figures = [
@@ -107,11 +106,11 @@ def in_three_digits(number: float) -> str:
     return f"{number:.{digits}f} s"
 
 
-def causes_of(history: History) -> Causes:
+def causes_of(run: RunFacts) -> Causes:
     """Why each step was slower than the median, as far as it was."""
-    anatomy = history.anatomy
+    anatomy = run.anatomy
     causes = np.array([*_CAUSES.values()], dtype=object)[_largest_excess(anatomy)]
-    evaluated = np.array([e.step for e in history.evaluations], dtype=np.int64)
+    evaluated = np.array([e.step for e in run.evaluations], dtype=np.int64)
     is_after = np.isin(anatomy.step - 1, evaluated)
     causes[is_after & np.isin(causes, ["computing", "rest of the step"])] = "evaluation"
     causes[is_hang(anatomy["step_s"])] = "hang"

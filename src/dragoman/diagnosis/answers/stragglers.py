@@ -7,10 +7,9 @@ import numpy as np
 from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.phrasing import listed, percent, seconds
 from dragoman.diagnosis.run.attempts import Attempt
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.hosts import host_of
-from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.steps import Anatomy, Split
-from dragoman.diagnosis.run.timeline import History
 from dragoman.diagnosis.speed.bottleneck import ALWAYS_THE_SAME, Late, shares_of
 from dragoman.diagnosis.speed.lateness import (
     HAS_A_SHARE,
@@ -64,15 +63,15 @@ def latest(anatomy: Anatomy, names: Mapping[tuple[int, int], str], rows: Array) 
     return late_of(pieces_of(anatomy, names, rows))
 
 
-def finding(record: RunRecord, history: History) -> Finding | None:
+def finding(run: RunFacts) -> Finding | None:
     """None: no rank waits for another for long."""
-    anatomy = history.anatomy
+    anatomy = run.anatomy
     rows = np.flatnonzero(anatomy.usual)
     if not len(rows):
         return None
     split = anatomy.mean(rows)
     share = shares_of(split).straggling
-    pieces = pieces_of(anatomy, names_of_ranks(history.attempts), rows)
+    pieces = pieces_of(anatomy, names_of_ranks(run.attempts), rows)
     waited, late = waited_for(pieces), late_of(pieces)
     is_same = late.share >= ALWAYS_THE_SAME
     if not share >= (WORTH_TELLING if is_same else WORTH_TELLING_OF_MANY):

@@ -8,15 +8,13 @@ import numpy as np
 
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import percent, rate, seconds, size
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.host_traffic import (
     NodeTraffic,
     gradient_bytes,
     link_between,
-    node_traffic,
 )
-from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.steps import Split, is_hang
-from dragoman.diagnosis.run.timeline import History
 from dragoman.diagnosis.speed.bottleneck import BOUND_SHARE, Link, latency_explains, shares_of
 from dragoman.diagnosis.speed.statistics import Estimate, correlation, varies
 from dragoman.telemetry.read.rows import group_column
@@ -50,40 +48,40 @@ class Together(NamedTuple):
     steps: int
 
 
-def answer(record: RunRecord, history: History) -> Finding:
-    if not len(history.steps):
+def answer(run: RunFacts) -> Finding:
+    if not len(run.steps):
         return unknown(KEY, QUESTION, "no step has been recorded")
-    if max(attempt.ranks for attempt in history.attempts) == 1:
+    if max(attempt.ranks for attempt in run.attempts) == 1:
         sentence = "There was one worker, so that nothing had to travel between nodes."
         return Finding(KEY, QUESTION, "no traffic", "high", sentence, [])
-    nodes = node_traffic(record, history)
+    nodes = run.host_traffic
     if not nodes:
-        predicted = predicted_bytes(record, history)
+        predicted = predicted_bytes(run)
         return unknown(
             KEY,
             QUESTION,
             "the bytes on the network were not counted",
-            [Figure("predicted per step", predicted, "bytes", note=_formula(record, history))],
+            [Figure("predicted per step", predicted, "bytes", note=_formula(run))],
         )
     if math.isnan(_mean(nodes, "predicted")):
         sent = Figure("sent per step", _mean(nodes, "sent"), "bytes")
         return unknown(KEY, QUESTION, "how much had to be sent was not recorded", [sent])
-    together = together_of(history)
-    anatomy = history.anatomy
+    together = together_of(run)
+    anatomy = run.anatomy
     split = anatomy.mean(np.flatnonzero(anatomy.usual)) if len(anatomy) else None
-    verdict = compared(nodes, float(history.steps["step_s"].mean()))
+    verdict = compared(nodes, float(run.steps["step_s"].mean()))
     return Finding(
         key=KEY,
         question=QUESTION,
         verdict=verdict,
-        confidence=_confidence(nodes, len(history.steps)),
+        confidence=_confidence(nodes, len(run.steps)),
         sentence=" ".join(
             [
-                _counted(nodes, verdict, record, history),
-                _explained(nodes, together, split, link_between(record, nodes)),
+                _counted(nodes, verdict, run),
+                _explained(nodes, together, split, link_between(run.record, nodes)),
             ]
         ),
-        evidence=_figures(nodes, together, record, history),
+        evidence=_figures(nodes, together, run),
         advice=_advice(verdict, nodes),
     )
 
@@ -100,8 +98,8 @@ def compared(nodes: Sequence[NodeTraffic], step_s: float) -> str:
     return "less than predicted" if counted < LESS * predicted else "as predicted"
 
 
-def together_of(history: History) -> Together:
-    for table in history.steps_by_rank.values():
+def together_of(run: RunFacts) -> Together:
+    for table in run.steps_by_rank.values():
         sent = group_column(table, "traffic_bytes", "sent")
         step_s = table["step_s"]
         told = ~np.isnan(sent) & (step_s > 0) & ~is_hang(step_s)
@@ -119,32 +117,30 @@ def together_of(history: History) -> Together:
     return Together(None, None, 0.0, 0)
 
 
-def predicted_bytes(record: RunRecord, history: History) -> float:
+def predicted_bytes(run: RunFacts) -> float:
     """What a ring sends from each node for each step, without headers."""
-    last = history.attempts[-1]
+    last = run.attempts[-1]
     senders = last.ranks if len(last.host_names) == 1 else 1
-    return senders * 2 * (last.ranks - 1) / last.ranks * gradient_bytes(record)
+    return senders * 2 * (last.ranks - 1) / last.ranks * gradient_bytes(run.record)
 
 
-def _formula(record: RunRecord, history: History) -> str:
-    last = history.attempts[-1]
-    ranks, gradients = last.ranks, size(gradient_bytes(record))
+def _formula(run: RunFacts) -> str:
+    last = run.attempts[-1]
+    ranks, gradients = last.ranks, size(gradient_bytes(run.record))
     each = "each rank" if len(last.host_names) == 1 else "it"
     return f"in a ring of {ranks} ranks {each} sends 2 x {ranks - 1}/{ranks} of {gradients}"
 
 
-def _counted(
-    nodes: Sequence[NodeTraffic], verdict: str, record: RunRecord, history: History
-) -> str:
+def _counted(nodes: Sequence[NodeTraffic], verdict: str, run: RunFacts) -> str:
     sent = _mean(nodes, "sent")
     predicted = _mean(nodes, "predicted")
     if not predicted:
         return f"Each node sent {size(sent)} a step, though nothing had to travel."
     difference = sent / predicted - 1
-    is_ring = record.config.training.sharding == "none"
+    is_ring = run.config.training.sharding == "none"
     words = (
         f"Each node had to send {size(predicted)} a step, packet headers included"
-        f"{f' ({_formula(record, history)})' if is_ring else ''}, and {size(sent)} were counted, "
+        f"{f' ({_formula(run)})' if is_ring else ''}, and {size(sent)} were counted, "
         f"{percent(abs(difference))} {'more' if difference >= 0 else 'less'}"
     )
     match verdict:
@@ -200,15 +196,13 @@ def _in_words(what: str, found: Estimate) -> str:
     )
 
 
-def _figures(
-    nodes: Sequence[NodeTraffic], together: Together, record: RunRecord, history: History
-) -> list[Figure]:
+def _figures(nodes: Sequence[NodeTraffic], together: Together, run: RunFacts) -> list[Figure]:
     sent, predicted = _mean(nodes, "sent"), _mean(nodes, "predicted")
     found = [Figure("sent per step", sent, "bytes", note="by each node, in the mean over nodes")]
     received = _mean(nodes, "received")
     if not math.isnan(received):
         found.append(Figure("received per step", received, "bytes"))
-    note = "" if record.config.training.sharding == "full" else _formula(record, history)
+    note = "" if run.config.training.sharding == "full" else _formula(run)
     found.append(Figure("predicted per step", predicted, "bytes", note=note))
     if predicted:
         found.append(Figure("counted over predicted", sent / predicted, ""))

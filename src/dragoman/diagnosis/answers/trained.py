@@ -31,8 +31,7 @@ from dragoman.diagnosis.learning.more_training import (
 )
 from dragoman.diagnosis.learning.power_law import LEAST_POINTS
 from dragoman.diagnosis.phrasing import count, percent
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.training.schedule import learning_rate, peak_of
 
 KEY = "trained"
@@ -49,13 +48,13 @@ DIVERGED_NATS = 0.3
 """Validation and training sample both risen by this much: what was learned is lost."""
 
 
-def answer(record: RunRecord, history: History) -> Finding:
-    every = columns_of(history.evaluations)
+def answer(run: RunFacts) -> Finding:
+    every = columns_of(run.evaluations)
     if not len(every):
         return unknown(KEY, QUESTION, "no evaluation has been made, and only those can tell")
     evaluations = every.finite
     evidence = _losses(evaluations)
-    if lost := _lost(history, every):
+    if lost := _lost(run, every):
         return Finding(
             KEY,
             QUESTION,
@@ -66,10 +65,10 @@ def answer(record: RunRecord, history: History) -> Finding:
             "Go back to the best checkpoint; start a new run with a lower learning rate or a "
             "longer warm-up.",
         )
-    config = record.config
+    config = run.config
     after = evaluations.where(evaluations.steps >= config.schedule.warmup_steps)
     evidence.append(Figure("evaluations after warm-up", len(after), ""))
-    last_step = _last_step(history, evaluations)
+    last_step = _last_step(run, evaluations)
     if last_step < config.schedule.warmup_steps:
         left = config.schedule.warmup_steps - last_step
         return _too_early(
@@ -80,7 +79,7 @@ def answer(record: RunRecord, history: History) -> Finding:
     overfit = overfit_of(after)
     if overfit.state == "overfitting" and overfit.rise is not None:
         return _best_is_behind(after, overfit, evidence)
-    pace = pace_of(history, config)
+    pace = pace_of(run, config)
     steady = is_steady(config, after)
     outlook = outlook_of(after.steps * pace.tokens_per_step, after.validation, after.bleu, steady)
     if outlook is None:
@@ -92,14 +91,14 @@ def answer(record: RunRecord, history: History) -> Finding:
             evidence,
         )
     evidence += forecast_figures(outlook, pace, config, last_step)
-    guessing = math.log(_vocabulary(record))
+    guessing = math.log(_vocabulary(run))
     if verdict_of(outlook)[0] == "yes" and after.validation.min() > UNLEARNED_SHARE * guessing:
         return _learned_nothing(after, guessing, evidence)
-    return _judged(history, config, outlook, pace, last_step, evidence)
+    return _judged(run, config, outlook, pace, last_step, evidence)
 
 
 def _judged(
-    history: History,
+    run: RunFacts,
     config: Config,
     outlook: Outlook,
     pace: Pace,
@@ -130,7 +129,7 @@ def _judged(
         why = " That is so at a constant rate; a last stretch with a falling one mostly adds some."
         advice = "Set schedule.kind to cosine or linear in the next run."
     elif verdict == "not yet":
-        advice = _go_on(history)
+        advice = _go_on(run)
     if verdict == "too early to say":
         missing = evaluations_missing(outlook)
         why = f" About {count(missing, 'more evaluation')} would settle it."
@@ -143,7 +142,7 @@ def _judged(
         confidence,
         f"{_opening(verdict, outlook)}{why} "
         f"{forecast_words(outlook, pace, config, last_step, is_schedule_done)}"
-        f"{_limit_words(history, verdict)}",
+        f"{_limit_words(run, verdict)}",
         evidence,
         advice,
     )
@@ -157,8 +156,8 @@ def _opening(verdict: Verdict, outlook: Outlook) -> str:
     return "Not yet: the validation loss still falls." if outlook.gain().low > 0 else "Not yet."
 
 
-def _go_on(history: History) -> str:
-    if history.attempts and history.attempts[-1].state == "finished":
+def _go_on(run: RunFacts) -> str:
+    if run.attempts and run.attempts[-1].state == "finished":
         return "Train on: set training.steps higher and give the same command again."
     return "Train on."
 
@@ -184,9 +183,9 @@ def is_steady(config: Config, evaluations: Evaluations) -> np.typing.NDArray[np.
     return steady if steady.sum() >= LEAST_POINTS else all_of_them
 
 
-def _lost(history: History, evaluations: Evaluations) -> str:
+def _lost(run: RunFacts, evaluations: Evaluations) -> str:
     """How the run has diverged; empty: it has not."""
-    steps = history.steps
+    steps = run.steps
     divergence = divergence_of(steps["step"], steps["loss"])
     if divergence:
         return divergence_sentence(divergence)
@@ -233,9 +232,9 @@ def _best_is_behind(evaluations: Evaluations, overfit: Overfit, evidence: list[F
     )
 
 
-def _vocabulary(record: RunRecord) -> int:
-    passport = record.passport
-    return passport.vocabulary if passport else record.config.tokenizer.vocabulary
+def _vocabulary(run: RunFacts) -> int:
+    passport = run.record.passport
+    return passport.vocabulary if passport else run.config.tokenizer.vocabulary
 
 
 def _learned_nothing(evaluations: Evaluations, guessing: float, evidence: list[Figure]) -> Finding:
@@ -259,8 +258,8 @@ def _too_early(why: str, evidence: list[Figure]) -> Finding:
     )
 
 
-def _last_step(history: History, evaluations: Evaluations) -> int:
-    done = int(history.steps["step"][-1]) if len(history.steps) else 0
+def _last_step(run: RunFacts, evaluations: Evaluations) -> int:
+    done = int(run.steps["step"][-1]) if len(run.steps) else 0
     return max(done, int(evaluations.steps[-1]) if len(evaluations) else 0)
 
 
@@ -282,9 +281,9 @@ def _losses(evaluations: Evaluations) -> list[Figure]:
     return found
 
 
-def _limit_words(history: History, verdict: Verdict) -> str:
+def _limit_words(run: RunFacts, verdict: Verdict) -> str:
     """A run that ended at its limit is taken for trained by many."""
-    attempt = history.attempts[-1] if history.attempts else None
+    attempt = run.attempts[-1] if run.attempts else None
     if attempt is None or attempt.state != "finished" or verdict == "yes":
         return ""
     if not attempt.ends or attempt.ends[0].event.cause not in ("steps", "epochs", "hours"):

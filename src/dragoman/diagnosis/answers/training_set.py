@@ -2,8 +2,7 @@
 
 from dragoman.diagnosis.findings import Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, listed, megabytes, percent
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.shards.passport import Passport, SplitRecord
 
 KEY = "training-set"
@@ -13,8 +12,8 @@ MANY_DROPPED = 0.3
 """Of the pairs: whoever loses more than this should look at the reasons."""
 
 
-def answer(record: RunRecord, history: History) -> Finding:
-    passport = record.passport
+def answer(run: RunFacts) -> Finding:
+    passport = run.record.passport
     train = passport.splits.get("train") if passport else None
     if passport is None or train is None:
         return unknown(

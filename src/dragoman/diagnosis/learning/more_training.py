@@ -8,7 +8,7 @@ from dragoman.diagnosis.findings import Figure
 from dragoman.diagnosis.learning.convergence import NEXT_SHARE, Outlook
 from dragoman.diagnosis.learning.power_law import Estimate
 from dragoman.diagnosis.phrasing import count, wall_time
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.facts import RunFacts
 
 _OF_NEXT = "the next 25 % of tokens"
 
@@ -25,14 +25,14 @@ class Pace:
         return steps * self.step_s
 
 
-def pace_of(history: History, config: Config) -> Pace:
-    hosts = len(history.attempts[-1].host_names) if history.attempts else 0
-    steps = history.steps
+def pace_of(run: RunFacts, config: Config) -> Pace:
+    hosts = len(run.attempts[-1].host_names) if run.attempts else 0
+    steps = run.steps
     if not len(steps):
         return Pace(float(config.training.tokens_per_update), math.nan, hosts)
     newest = slice(len(steps) * 3 // 4, None)
     since = steps["step"][newest][0]
-    evaluating_s = math.fsum(e.seconds for e in history.evaluations if e.step >= since)
+    evaluating_s = math.fsum(e.seconds for e in run.evaluations if e.step >= since)
     step_s = (float(steps["step_s"][newest].sum()) + evaluating_s) / len(steps["step"][newest])
     return Pace(float(steps["tokens"].mean()), step_s, hosts)
 

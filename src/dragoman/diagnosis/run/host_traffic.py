@@ -2,12 +2,12 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.diagnosis.run.hosts import LOOPBACK, Instruments, host_of, instruments_of
+from dragoman.diagnosis.run.hosts import LOOPBACK, Instruments, host_of
 from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.timeline import History
 from dragoman.diagnosis.speed.bottleneck import Link, messages_of
@@ -44,7 +44,7 @@ class NodeTraffic(NamedTuple):
         return max((rate for rate in seen if not math.isnan(rate)), default=math.nan)
 
 
-def node_traffic(record: RunRecord, history: History) -> list[NodeTraffic]:
+def node_traffic(history: History, sensors: Mapping[str, Instruments]) -> list[NodeTraffic]:
     """Of each host that has counted, in the order of the ranks."""
     counted: dict[str, list[tuple[Array, ...]]] = defaultdict(list)
     for attempt in history.attempts:
@@ -58,7 +58,6 @@ def node_traffic(record: RunRecord, history: History) -> list[NodeTraffic]:
             if told.any():
                 columns = (sent[told], received[told], predicted[told], step_s[told])
                 counted[host_of(attempt, rank)].append(columns)
-    sensors = instruments_of(record, history)
     has_one_host = len({host for a in history.attempts for host in a.host_names}) <= 1
     return [
         _of_host(host, pieces, sensors.get(host), has_one_host) for host, pieces in counted.items()

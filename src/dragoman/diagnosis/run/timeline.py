@@ -52,9 +52,9 @@ class History:
         return math.fsum(attempt.wall_s for attempt in self.attempts)
 
 
-def why_no_common_step(history: History) -> str:
+def why_no_common_step(steps: Table) -> str:
     """Where the anatomy is empty, for an answer that therefore is none."""
-    if len(history.steps):
+    if len(steps):
         return "there is no step that all ranks have recorded"
     return "no step has been recorded"
 

@@ -4,8 +4,7 @@ from unit.diagnosis.learning_run import figure, learned
 from unit.report.fake_run import WALL_AT, FakeRun, started, step
 
 from dragoman.diagnosis.answers.learning_rate import answer, compare
-from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import history_of
+from dragoman.diagnosis.run.facts import read_facts
 from dragoman.telemetry.events import Incident
 
 
@@ -68,8 +67,8 @@ def test_no_warm_up_is_no_crash(tmp_path, kind):
 
 def test_without_steps_the_settings_are_told(tmp_path):
     fake = FakeRun(tmp_path / "run")
-    record = read_run(fake.directory, read_at=WALL_AT)
-    found = answer(record, history_of(record))
+    facts = read_facts(fake.directory, read_at=WALL_AT)
+    found = answer(facts)
     assert found.verdict == "not known"
     assert "Noam" in found.sentence
 
@@ -117,8 +116,8 @@ def test_a_rollback_is_told_in_words(tmp_path):
     events.append((4.5, Incident(4, "other", what)))
     events += [(2.0 + n, step(n, learning_rate=rates[n] / 2)) for n in (3, 4)]
     fake.with_events(events)
-    record = read_run(fake.directory, read_at=WALL_AT)
-    found = answer(record, history_of(record))
+    facts = read_facts(fake.directory, read_at=WALL_AT)
+    found = answer(facts)
     assert found.verdict == "not as set"
     assert "Since step 3 it is 0.5 times what the schedule gives, on purpose" in found.sentence
     assert found.advice == ""

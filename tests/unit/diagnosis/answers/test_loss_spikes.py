@@ -4,8 +4,7 @@ from unit.diagnosis.learning_run import learned, noise
 from unit.report.fake_run import WALL_AT, FakeRun, started, step
 
 from dragoman.diagnosis.answers.loss_spikes import divergence_of, finding, spikes_of
-from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import history_of
+from dragoman.diagnosis.run.facts import read_facts
 
 STEPS = np.arange(1, 3001)
 
@@ -103,8 +102,8 @@ def test_skipped_updates_are_counted(tmp_path):
     skipped = (4, 5, 9)
     events = [(float(n), step(n, updated=n not in skipped)) for n in range(1, 12)]
     fake.with_events([(0.0, started()), *events])
-    record = read_run(fake.directory, read_at=WALL_AT)
-    found = finding(record, history_of(record))
+    facts = read_facts(fake.directory, read_at=WALL_AT)
+    found = finding(facts)
     assert found is not None
     assert found.verdict == "skipped updates"
     assert "3 updates were skipped" in found.sentence

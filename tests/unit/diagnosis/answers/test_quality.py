@@ -2,8 +2,7 @@ import pytest
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
 from dragoman.diagnosis.answers.quality import finding
-from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import history_of
+from dragoman.diagnosis.run.facts import read_facts
 from dragoman.rundir import write_json
 
 TEST_SCORES = {
@@ -24,8 +23,8 @@ def fake(tmp_path) -> FakeRun:
 
 
 def asked(fake: FakeRun):
-    record = read_run(fake.directory, read_at=WALL_AT)
-    return finding(record, history_of(record))
+    facts = read_facts(fake.directory, read_at=WALL_AT)
+    return finding(facts)
 
 
 def with_evaluations(fake: FakeRun, *evaluations) -> FakeRun:

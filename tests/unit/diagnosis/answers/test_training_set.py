@@ -4,14 +4,13 @@ import pytest
 from unit.report.fake_run import MANIFEST, WALL_AT, FakeRun
 
 from dragoman.diagnosis.answers.training_set import answer
-from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import history_of
+from dragoman.diagnosis.run.facts import read_facts
 from dragoman.rundir import write_json
 
 
 def asked(fake: FakeRun):
-    record = read_run(fake.directory, read_at=WALL_AT)
-    return answer(record, history_of(record))
+    facts = read_facts(fake.directory, read_at=WALL_AT)
+    return answer(facts)
 
 
 def with_train(tmp_path, **changes) -> FakeRun:

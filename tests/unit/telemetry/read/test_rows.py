@@ -15,7 +15,7 @@ def test_lines_with_a_number_for_a_text_are_passed_over(tmp_path):
     for word in ("cause", "signature", "host-0"):
         text = text.replace(f'"{word}"', "NaN")
     path.write_text(text)
-    _, history = read(run)
+    history = read(run)
 
     assert history.attempts[0].ends == []
     assert history.evaluations == []
