@@ -1,14 +1,22 @@
-"""What a person sees while waiting: lines, and a bar on a terminal or plain lines elsewhere."""
+"""What a person at the command line sees: log records as lines, and bars while waiting.
 
+Nothing is shown before `console_output` is entered, which only programs do: whoever uses Dragoman
+as a library gets the same lines as records of the logger `dragoman`.
+"""
+
+import logging
 import os
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
 import rich.progress
 from rich.console import Console
+
+logger = logging.getLogger(__name__)
 
 QUIET_S = 2.0
 PLAIN_EVERY_S = 5.0
@@ -36,9 +44,60 @@ def say(text: str = "") -> None:
     _console.print(text, markup=False)
 
 
-def warn(text: str) -> None:
-    with suppress(BrokenPipeError):
-        print(f"warning: {text}", file=sys.stderr, flush=True)
+@contextmanager
+def console_output() -> Iterator[None]:
+    """While open, log records of Dragoman and bars are shown on this process's output.
+
+    Records go nowhere else then: a library that configures logging must not show them twice.
+    """
+    dragoman = logging.getLogger("dragoman")
+    level, propagate = dragoman.level, dragoman.propagate
+    handlers = (_Lines(logging.INFO), _Complaints(logging.WARNING))
+    for handler in handlers:
+        dragoman.addHandler(handler)
+    dragoman.setLevel(logging.INFO)
+    dragoman.propagate = False
+    try:
+        yield
+    finally:
+        dragoman.setLevel(level)
+        dragoman.propagate = propagate
+        for handler in handlers:
+            dragoman.removeHandler(handler)
+
+
+def _is_shown() -> bool:
+    return any(isinstance(handler, _Lines) for handler in logging.getLogger("dragoman").handlers)
+
+
+class _Lines(logging.Handler):
+    """Shows what a run does, on standard output."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno < logging.WARNING:
+            say(self.format(record))
+
+
+class _Complaints(logging.Handler):
+    """Shows warnings and errors, on standard error.
+
+    It is a handler of its own since a handler has a lock, and a reader of one stream who is slow
+    must not hold up the other.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = "warning" if record.levelno < logging.ERROR else "error"
+        with suppress(BrokenPipeError):
+            print(f"{kind}: {self.format(record)}", file=sys.stderr, flush=True)
+
+
+def last_words(text: str) -> None:
+    """Writes an error before `os._exit`, past logging and buffers.
+
+    Another thread may hold their locks and never come back; nothing would flush them afterwards.
+    """
+    with suppress(OSError):
+        os.write(2, f"error: {text}\n".encode(errors="backslashreplace"))
 
 
 def duration(seconds: float) -> str:
@@ -58,7 +117,8 @@ def duration(seconds: float) -> str:
 class Progress:
     """Shows how far a piece of work is, once it has taken longer than a person likes to wait.
 
-    On a terminal: a bar that goes away when the work is done. Elsewhere: a line now and then.
+    On a terminal: a bar that goes away when the work is done. Elsewhere: a line now and then, which
+    is a log record where there is no command line.
     """
 
     def __init__(
@@ -66,6 +126,7 @@ class Progress:
     ) -> None:
         self._title, self._unit, self._total = title, unit, total
         self._console = _error_console if to_stderr else _console
+        self._is_shown = _is_shown()
         self._done = 0
         self._begun = time.monotonic()
         self._next_show = self._begun + QUIET_S
@@ -87,17 +148,18 @@ class Progress:
         now = time.monotonic()
         if now < self._next_show:
             return
-        if self._console.is_terminal:
+        if self._is_shown and self._console.is_terminal:
             self._next_show = now + 0.1
             self._draw_bar()
         else:
             self._next_show = now + PLAIN_EVERY_S
             of_total = f" of {self._total:,}" if self._total else ""
             rate = self._done / (now - self._begun)
-            self._console.print(
-                f"{self._title}: {self._done:,}{of_total} {self._unit} ({rate:,.0f}/s)",
-                markup=False,
-            )
+            text = f"{self._title}: {self._done:,}{of_total} {self._unit} ({rate:,.0f}/s)"
+            if self._is_shown:
+                self._console.print(text, markup=False)
+            else:
+                logger.info(text)
 
     def _draw_bar(self) -> None:
         if self._bar is None:
@@ -115,10 +177,11 @@ class Progress:
 
 
 class StatusLine:
-    """One line that tells how things are: rewritten in place on a terminal, printed elsewhere."""
+    """One line about the state of the work: rewritten in place on a terminal, logged elsewhere."""
 
     def __init__(self, plain_every_s: float) -> None:
-        self._every_s = 0.2 if _console.is_terminal else plain_every_s
+        self._in_place = _is_shown() and _console.is_terminal
+        self._every_s = 0.2 if self._in_place else plain_every_s
         self._next_show = 0.0
         self._shown = False
 
@@ -127,13 +190,13 @@ class StatusLine:
 
     def show(self, text: str) -> None:
         self._next_show = time.monotonic() + self._every_s
-        if _console.is_terminal:
+        if self._in_place:
             self.clear()
             sys.stdout.write(text[: _console.width - 1])
             sys.stdout.flush()
             self._shown = True
         else:
-            say(text)
+            logger.info(text)
 
     def clear(self) -> None:
         if self._shown:

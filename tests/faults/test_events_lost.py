@@ -74,8 +74,10 @@ def test_when_events_can_be_written_again_the_number_lost_is_told(tmp_path):
     """In a process of its own, whose console is read."""
     program = (
         "import os, sys; from pathlib import Path\n"
+        "from dragoman.console import console_output\n"
         "from dragoman.telemetry.events import Incident\n"
         "from dragoman.telemetry.record.writer import EventWriter\n"
+        "output = console_output(); output.__enter__()\n"
         "path = Path(sys.argv[1])\n"
         "path.symlink_to('/dev/full')\n"
         "writer = EventWriter(path)\n"

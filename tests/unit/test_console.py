@@ -1,10 +1,13 @@
+import logging
 import subprocess
 import sys
 
 import pytest
 
 from dragoman import console
-from dragoman.console import Progress, StatusLine, duration
+from dragoman.console import Progress, StatusLine, console_output, duration
+
+LOGGER = logging.getLogger("dragoman.somewhere")
 
 
 @pytest.mark.parametrize(
@@ -23,6 +26,75 @@ def test_durations_read_at_a_glance(seconds, words):
     assert duration(seconds) == words
 
 
+def shown_by(program, *, on_terminal=False, **options):
+    """The output of a program that has entered `console_output`."""
+    program = (
+        "import logging; from dragoman.console import *\n"
+        "output = console_output(); output.__enter__()\n"
+        "logger = logging.getLogger('dragoman.x')\n"
+    ) + program
+    command = [sys.executable, "-c", program]
+    if on_terminal:
+        command = ["script", "-qec", f'{sys.executable} -c "{program}"', "/dev/null"]
+    return subprocess.run(command, capture_output=True, check=True, **options)
+
+
+def test_without_the_console_nothing_is_shown(capfd):
+    LOGGER.info("a line")
+    LOGGER.warning("a warning")
+    LOGGER.error("an error")
+    line = StatusLine(plain_every_s=100)
+    line.show("step 1")
+    line.clear()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_console_shows_lines_warnings_and_errors(capfd):
+    with console_output():
+        LOGGER.debug("not this")
+        LOGGER.info("100% [bold]as it is[/bold]")
+        LOGGER.warning("a warning")
+        LOGGER.error("an error")
+        StatusLine(plain_every_s=100).show("step 1")
+    LOGGER.error("afterwards")
+    shown = capfd.readouterr()
+    assert shown.out == "100% [bold]as it is[/bold]\nstep 1\n"
+    assert shown.err == "warning: a warning\nerror: an error\n"
+
+
+def test_the_console_leaves_logging_as_it_was(caplog):
+    logger = logging.getLogger("dragoman")
+    before = logger.level, logger.propagate, list(logger.handlers)
+    with console_output():
+        LOGGER.warning("for the console alone")
+    assert (logger.level, logger.propagate, logger.handlers) == before
+    assert caplog.messages == []
+    LOGGER.warning("for everybody")
+    assert caplog.messages == ["for everybody"]
+
+
+def test_a_reader_who_has_gone_ends_nothing():
+    shown = shown_by(
+        "import os; r, w = os.pipe(); os.dup2(w, 1); os.close(w); os.close(r)\n"
+        "logger.info('lost'); logger.info('lost'); logger.warning('heard')\n"
+    )
+    assert shown.stderr == b"warning: heard\n"
+
+
+def test_last_words_need_no_lock():
+    """Another thread may hold the locks of logging and of the streams, and never come back."""
+    program = (
+        "import os, threading; held = threading.Event()\n"
+        "def hold():\n"
+        "    logging._acquireLock()\n"
+        "    [handler.acquire() for handler in logging.getLogger('dragoman').handlers]\n"
+        "    held.set(); threading.Event().wait()\n"
+        "threading.Thread(target=hold, daemon=True).start(); held.wait()\n"
+        "last_words('so ends it'); os._exit(0)\n"
+    )
+    assert shown_by(program, timeout=60).stderr == b"error: so ends it\n"
+
+
 def test_quick_work_shows_no_progress(capsys):
     with Progress("reading", unit="pairs") as progress:
         for _ in range(10_000):
@@ -30,34 +102,47 @@ def test_quick_work_shows_no_progress(capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_slow_work_is_told_in_plain_lines_away_from_a_terminal(monkeypatch, capsys):
+@pytest.fixture
+def slow(monkeypatch):
+    """Three seconds pass between any two looks at the clock."""
     now = iter(range(0, 1000, 3))
     monkeypatch.setattr(console.time, "monotonic", lambda: next(now))
-    with Progress("reading", unit="pairs", total=5000) as progress:
+
+
+def advance(progress):
+    with progress:
         for _ in range(4):
             progress.advance(1000)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("reading: 1,000 of 5,000 pairs (")
 
 
-def test_a_status_line_away_from_a_terminal_is_a_line(capsys):
+@pytest.mark.parametrize("to_stderr", [False, True])
+def test_slow_work_is_shown_in_plain_lines_away_from_a_terminal(slow, capsys, to_stderr):
+    with console_output():
+        advance(Progress("reading", unit="pairs", total=5000, to_stderr=to_stderr))
+    shown = capsys.readouterr()
+    first, other = (shown.err, shown.out) if to_stderr else (shown.out, shown.err)
+    assert first.startswith("reading: 1,000 of 5,000 pairs (")
+    assert other == ""
+
+
+def test_slow_work_is_logged_where_there_is_no_console(slow, capfd, caplog):
+    caplog.set_level("INFO", "dragoman")
+    advance(Progress("reading", unit="pairs", total=5000))
+    assert caplog.messages[0].startswith("reading: 1,000 of 5,000 pairs (")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_status_line_is_due_again_after_its_pause():
     line = StatusLine(plain_every_s=100)
     assert line.is_due()
     line.show("step 1")
     assert not line.is_due()
-    line.clear()
-    assert capsys.readouterr().out == "step 1\n"
 
 
 def test_on_a_terminal_the_line_is_rewritten_in_place():
-    program = (
-        "from dragoman.console import StatusLine\n"
+    shown = shown_by(
         "line = StatusLine(100)\n"
-        "line.show('first'); line.show('second'); line.clear(); print('end')"
+        "line.show('first'); line.show('second'); line.clear(); print('end')",
+        on_terminal=True,
     )
-    shown = subprocess.run(
-        ["script", "-qec", f'{sys.executable} -c "{program}"', "/dev/null"],
-        capture_output=True,
-        check=True,
-    ).stdout
-    assert shown == b"first\r\x1b[Ksecond\r\x1b[Kend\r\n"
+    assert shown.stdout == b"first\r\x1b[Ksecond\r\x1b[Kend\r\n"

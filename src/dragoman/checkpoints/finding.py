@@ -1,5 +1,6 @@
 """Which checkpoints there are, which of them are whole, and whose they are."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from dragoman.checkpoints.names import (
     step_of,
 )
 from dragoman.checkpoints.schema import check_file, read_manifest, read_state_head
-from dragoman.console import warn
 from dragoman.errors import CorruptFileError, RunError, UserError
+
+logger = logging.getLogger(__name__)
 
 Check = Callable[[Checkpoint], None]
 """Raises CorruptFileError for a checkpoint whose files are whole, but of no use to the caller."""
@@ -156,7 +158,9 @@ def _newest_first(roots: Sequence[Path]) -> tuple[list[Checkpoint], bool]:
         try:
             candidates += _candidates(root)
         except OSError as error:
-            warn(f"{root}: cannot be read ({error.strerror}); its checkpoints are skipped")
+            logger.warning(
+                f"{root}: cannot be read ({error.strerror}); its checkpoints are skipped"
+            )
             unreadable = True
     candidates.sort(key=lambda checkpoint: checkpoint.step)  # stable: the best choice is last
     return candidates[::-1], unreadable
@@ -172,7 +176,7 @@ def _whole(
             if check:
                 check(checkpoint)
         except CorruptFileError as error:
-            warn(f"{error}; checkpoint {checkpoint.folder.name} is skipped")
+            logger.warning(f"{error}; checkpoint {checkpoint.folder.name} is skipped")
         else:
             yield checkpoint
 

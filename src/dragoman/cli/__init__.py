@@ -19,7 +19,7 @@ from dragoman.cli.setup import setup
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.verify_resume import verify_resume
-from dragoman.console import open_missing_streams
+from dragoman.console import console_output, open_missing_streams
 from dragoman.errors import DragomanError, SaidElsewhere, UserError
 
 app = typer.Typer(
@@ -55,8 +55,9 @@ def main() -> None:
     # Paths, settings and sentences are written to files in UTF-8, and to a screen of any encoding.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        check_arguments(sys.argv[1:])
-        app()
+        with console_output():
+            check_arguments(sys.argv[1:])
+            app()
     except DragomanError as error:
         if not isinstance(error, SaidElsewhere):
             print(f"error: {error}", file=sys.stderr, flush=True)

@@ -10,12 +10,12 @@ It imports no torch. Workers are forked by a `Zygote` that has, so an agent that
 next job starts it at once.
 """
 
+import logging
 import os
 import queue
 import select
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -29,9 +29,12 @@ import psutil
 from dragoman.cluster.job import Job
 from dragoman.cluster.relay import News, Relay
 from dragoman.cluster.zygote import Zygote, ignore_signals, signal_name
+from dragoman.console import console_output
 from dragoman.distributed.launchers import worker_variables
 from dragoman.errors import DragomanError, UserError, storage_errors
 from dragoman.rundir import write_whole
+
+logger = logging.getLogger("dragoman.cluster.agent")  # it runs as __main__
 
 SAVING_S = 120.0
 """How long workers may take to finish their step and save when they are asked to stop."""
@@ -292,7 +295,7 @@ class Agent:
         if self._relay:
             self._relay(killed=worker.rank, line=text)
         else:
-            print(f"error: {text}", file=sys.stderr, flush=True)
+            logger.error(text)
 
     def _end_stopped(self) -> None:
         """End workers that stay stopped, at once when all are to end: they do not hear it."""
@@ -367,7 +370,7 @@ class Agent:
         if self._relay:
             self._relay(error=sentence)
         else:
-            print(f"error: {sentence}", file=sys.stderr, flush=True)
+            logger.error(sentence)
 
 
 def environment_of(job: Job) -> dict[str, str]:
@@ -396,7 +399,8 @@ def check_forward(port: int) -> None:
 
 def main() -> int:
     ignore_signals()
-    return Agent().run()
+    with console_output():
+        return Agent().run()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Going on without hosts that are lost, and taking in those that come back (`min_hosts`)."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -9,10 +10,11 @@ from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.launch import Orders
 from dragoman.cluster.preflight import Facts, Ready
 from dragoman.cluster.supervise import Outcome
-from dragoman.console import say, warn
 from dragoman.errors import DragomanError, UserError
 from dragoman.rundir import RunDir
 from dragoman.telemetry.record.status import read_status
+
+logger = logging.getLogger(__name__)
 
 FRUITLESS_STARTS = 5
 """So many in a row without a step are enough."""
@@ -53,7 +55,7 @@ class Lookout:
                     facts = self._look_at(host)
                     if facts and not self._ended.is_set():
                         self.found[host.name] = facts
-                        say(f"{host.name} is back; the run pauses to take it in")
+                        logger.info(f"{host.name} is back; the run pauses to take it in")
 
 
 def until_the_end(
@@ -87,10 +89,12 @@ def until_the_end(
             return ready, outcome
         fruitless = 0 if read_status(run).step > step else fruitless + 1
         if fruitless >= FRUITLESS_STARTS:
-            warn(f"{fruitless} starts in a row have brought no step, and no other is tried")
+            logger.warning(
+                f"{fruitless} starts in a row have brought no step, and no other is tried"
+            )
             return ready, outcome
         if outcome.error:
-            warn(str(outcome.error))
+            logger.warning(str(outcome.error))
         known = {n: facts for n, facts in ready.facts.items() if n not in outcome.lost}
         known |= lookout.found
         candidates = next_candidates(cluster, known)
@@ -99,7 +103,7 @@ def until_the_end(
             return ready, outcome
         ready = again
         names = ", ".join(host.name for host in ready.cluster.hosts)
-        say(f"starting again with {names}: the global batch stays the same")
+        logger.info(f"starting again with {names}: the global batch stays the same")
 
 
 def next_candidates(cluster: Cluster, known: Collection[str]) -> Cluster:
@@ -121,6 +125,6 @@ def _muster_again(
         try:
             return muster(candidates, known)
         except DragomanError as error:
-            warn(f"{error}\n         waiting for at least {candidates.min_hosts} host(s)")
+            logger.warning(f"{error}\n         waiting for at least {candidates.min_hosts} host(s)")
             time.sleep(WAIT_FOR_HOSTS_S)
     return None

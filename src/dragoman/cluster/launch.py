@@ -3,6 +3,7 @@
 Ctrl-C, a rank that fails and a run that is finished all end with no process left behind.
 """
 
+import logging
 import os
 import secrets
 import signal
@@ -19,8 +20,9 @@ import psutil
 from dragoman.cluster.job import Job
 from dragoman.cluster.probe import cuda_devices
 from dragoman.cluster.zygote import signal_name
-from dragoman.console import say
 from dragoman.errors import RunError, UserError
+
+logger = logging.getLogger(__name__)
 
 AGENT = "dragoman.cluster.agent"
 LOOK_EVERY_S = 0.1
@@ -109,7 +111,9 @@ class Orders:
     def receive(self, number: int, frame: FrameType | None) -> None:
         self.asked += 1
         if self.asked == 1:
-            say("stopping: the workers finish their step and save; once more ends them at once")
+            logger.info(
+                "stopping: the workers finish their step and save; once more ends them at once"
+            )
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 Everything that is wrong is one sentence that names the host.
 """
 
+import logging
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +16,10 @@ from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.launch import check_devices
 from dragoman.cluster.network import Interface, check_public, check_twice, choose_interfaces
 from dragoman.cluster.ssh import ask
-from dragoman.console import warn
 from dragoman.errors import DragomanError, UserError
 from dragoman.version import code_hash
+
+logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
@@ -89,7 +91,7 @@ def preflight(
     if errors and (cluster.min_hosts is None or len(facts) < cluster.min_hosts):
         raise UserError("\n       ".join(map(str, errors)))
     for error in errors:
-        warn(str(error))
+        logger.warning(str(error))
     present = cluster.model_copy(
         update={"hosts": tuple(host for host in cluster.hosts if host.name in facts)}
     )

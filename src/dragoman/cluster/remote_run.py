@@ -1,5 +1,6 @@
 """`dragoman train --hosts`: a run on several machines whose records and results come home."""
 
+import logging
 import secrets
 import threading
 from collections.abc import Callable, Mapping
@@ -25,7 +26,7 @@ from dragoman.cluster.preflight import (
 from dragoman.cluster.supervise import Agents, Outcome, agents_of_a_run
 from dragoman.cluster.transfer import fetch_checkpoint, run_there, send_folder
 from dragoman.config import Config, dump_config
-from dragoman.console import Progress, say, warn
+from dragoman.console import Progress
 from dragoman.errors import DragomanError, RunError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
@@ -33,6 +34,8 @@ from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.telemetry.replication import HomeRecords, Piece, record_sizes
 from dragoman.training.claim import RUN_ID
 from dragoman.version import code_hash
+
+logger = logging.getLogger(__name__)
 
 
 def train_on_hosts(
@@ -43,7 +46,7 @@ def train_on_hosts(
     (run.root / token).touch()
     try:
         with orders() as given:
-            say(f"checking {', '.join(host.name for host in cluster.hosts)}")
+            logger.info(f"checking {', '.join(host.name for host in cluster.hosts)}")
             with agents_of_a_run(Receiver(run)) as agents:
                 ready, outcome = run_until_the_end(
                     config, run, cluster, workers, oversubscribe, token, given, agents
@@ -55,7 +58,7 @@ def train_on_hosts(
         except DragomanError as error:
             if outcome.code == 0:
                 raise
-            warn(str(error))
+            logger.warning(str(error))
     finally:
         with suppress(OSError):
             (run.root / token).unlink()
@@ -91,7 +94,7 @@ def run_until_the_end(
     def start(ready: Ready, lookout: Lookout) -> Outcome:
         for host in ready.cluster.hosts:
             interface = ready.interfaces[host.name]
-            say(
+            logger.info(
                 f"  {host.name}: {ready.workers[host.name]} worker(s), "
                 f"{interface.address} on {interface.name}"
             )
@@ -168,7 +171,7 @@ def bring_data(
     reference, lacking = check_data(ready.facts, data.passport.content_hash)
     names = data.files()
     size = sum((data.folder / name).stat().st_size for name in names)
-    say(f"copying {size / 1e6:,.1f} MB of prepared data to {', '.join(lacking)}")
+    logger.info(f"copying {size / 1e6:,.1f} MB of prepared data to {', '.join(lacking)}")
     missing = ready.cluster.model_copy(
         update={"hosts": tuple(host for host in ready.cluster.hosts if host.name in lacking)}
     )
@@ -208,13 +211,13 @@ class Receiver:
     def __call__(self, host: Host, message: dict[str, Any]) -> None:
         match message:
             case {"rank": int(rank), "line": str(line)}:
-                say(f"{host.name} {rank} | {line}")
+                logger.info(f"{host.name} {rank} | {line}")
             case {"killed": int(rank), "line": str(line)}:
-                say(f"{host.name} {rank} | error: {line}")
+                logger.info(f"{host.name} {rank} | error: {line}")
             case {"record": str(name), "begin": begin, "text": str(text)}:
                 self._records.add(Piece(name, begin, text))
             case {"dropped": int(lines)}:
-                say(f"{host.name} | {lines:,} lines of output were lost on the way")
+                logger.info(f"{host.name} | {lines:,} lines of output were lost on the way")
 
 
 def _environment(ready: Ready, host: Host) -> dict[str, str]:

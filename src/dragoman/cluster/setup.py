@@ -1,5 +1,6 @@
 """`dragoman setup`: this very version of the project on every host, side by side."""
 
+import logging
 import subprocess
 import tempfile
 import time
@@ -10,9 +11,11 @@ from dragoman.cluster.hosts import ENVIRONMENT, Cluster, Host
 from dragoman.cluster.package import pins, write_wheel
 from dragoman.cluster.preflight import on_all
 from dragoman.cluster.ssh import ask, failure, quoted, ssh_command
-from dragoman.console import duration, say
+from dragoman.console import duration
 from dragoman.errors import RunError, UserError
 from dragoman.version import code_hash
+
+logger = logging.getLogger(__name__)
 
 NO_PYTHON = 71
 """Exit code of our own for a host without a Python that would do."""
@@ -31,7 +34,7 @@ def set_up(cluster: Cluster) -> None:
 
 def _set_up(cluster: Cluster, host: Host, wheel: Path, width: int) -> None:
     def tell(text: str) -> None:
-        say(f"{host.name:<{width}} | {text}")
+        logger.info(f"{host.name:<{width}} | {text}")
 
     begun = time.monotonic()
     tell(f"looking for {host.interpreter}")

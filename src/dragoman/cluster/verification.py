@@ -4,6 +4,7 @@ A recipe comes in. It is trained for a few steps straight, and once more with SI
 and the same command again; what both have recorded and saved is compared bit for bit.
 """
 
+import logging
 import random
 import signal
 import subprocess
@@ -28,12 +29,14 @@ from dragoman.config import (
     dump_config,
     parse_config,
 )
-from dragoman.console import StatusLine, say
+from dragoman.console import StatusLine
 from dragoman.errors import RunError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, write_whole
 from dragoman.telemetry.events import AttemptStarted, CheckpointSaved, Event, StepDone, from_line
 from dragoman.telemetry.read.events import attempts_so_far, read_events
+
+logger = logging.getLogger(__name__)
 
 LEAST_STEPS = 5
 SAVES = 5
@@ -95,7 +98,7 @@ def verify_resume(
         words = ["train", recipe, "--run", run.root, "--workers", workers]
         return [sys.executable, "-m", "dragoman", *map(str, words)]
 
-    say(f"straight: {steps:,} steps with {workers} worker{'' if workers == 1 else 's'}")
+    logger.info(f"straight: {steps:,} steps with {workers} worker{'' if workers == 1 else 's'}")
     _run(command(straight), straight, steps)
 
     chosen = kill_step(steps, seed)
@@ -110,12 +113,14 @@ def verify_resume(
         interrupted = RunDir(folder / f"interrupted-{attempt + 1}")
     killed_at = max(event.step for event in _events(interrupted, StepDone))
     saved_step = max(event.step for event in _events(interrupted, CheckpointSaved))
-    say(f"interrupted: SIGKILL at step {killed_at:,} (step {chosen:,} was drawn with seed {seed})")
+    logger.info(
+        f"interrupted: SIGKILL at step {killed_at:,} (step {chosen:,} was drawn with seed {seed})"
+    )
 
     _run(command(interrupted), interrupted, steps)
     start = _events(interrupted, AttemptStarted)[-1]
     resumed_from = start.first_step - 1
-    say(f"the same command again: went on from step {resumed_from:,}")
+    logger.info(f"the same command again: went on from step {resumed_from:,}")
     compared = compare(straight, interrupted, steps)
     if resumed_from < saved_step:
         compared.differences.append(f"the checkpoint of step {saved_step:,} was not used")

@@ -12,6 +12,7 @@ import fnmatch
 import hashlib
 import http.client
 import io
+import logging
 import lzma
 import os
 import re
@@ -34,10 +35,12 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, NoReturn, Self, cast
 
 from dragoman import __version__
-from dragoman.console import Progress, say, warn
+from dragoman.console import Progress
 from dragoman.corpus.text import FREELY_EXPANDED_BYTES, MOST_EXPANDED, regular_file_status
 from dragoman.errors import CorruptFileError, StorageError, UserError, storage_errors
 from dragoman.rundir import read_json, sha256_of, sync_folder, write_json
+
+logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
 TIMEOUT_S = 30.0
@@ -154,7 +157,7 @@ def locked(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for another process that is making {path}")
+            logger.info(f"waiting for another process that is making {path}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -334,7 +337,7 @@ def _download(address: str, target: Path, pause: Callable[[float], None]) -> Non
             hopeless = isinstance(broken, _UnreachableError) and farthest == at_first
             if hopeless or failures == len(PAUSES_S):
                 _give_up(address, str(broken), target)
-            warn(f"{address}: {broken}; trying again in {PAUSES_S[failures]:.0f} s")
+            logger.warning(f"{address}: {broken}; trying again in {PAUSES_S[failures]:.0f} s")
             pause(PAUSES_S[failures])
             failures += 1
         except _TooLongError as error:

@@ -10,6 +10,7 @@ import difflib
 import importlib.metadata
 import importlib.util
 import json
+import logging
 import os
 import re
 import subprocess
@@ -20,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dragoman.console import Progress, say, warn
+from dragoman.console import Progress
 from dragoman.corpus.download import extract_all, extract_members, fetch, is_archive, locked
 from dragoman.corpus.text import one_line, read_raw_lines
 from dragoman.errors import RunError, UserError, storage_errors
 from dragoman.rundir import read_json, write_json
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,9 @@ def _split_table(table: Path, corpus: PublicCorpus, folder: Path) -> list[Path]:
     if not kept:
         raise UserError(f"{table}: none of its {left_out:,} lines holds a pair of sentences")
     if left_out:
-        warn(f"{corpus.name}: left out {left_out:,} of {kept + left_out:,} lines without a pair")
+        logger.warning(
+            f"{corpus.name}: left out {left_out:,} of {kept + left_out:,} lines without a pair"
+        )
     return files
 
 
@@ -253,7 +258,7 @@ def _mtdata_index(cache: Path) -> Path:
     with locked(index):
         if index.exists():  # another process has built it while this one waited
             return index
-        say("building mtdata's index of public corpora, once; this takes about a minute")
+        logger.info("building mtdata's index of public corpora, once; this takes about a minute")
         with tempfile.TemporaryDirectory(dir=index.parent) as work:
             environment = os.environ | {"MTDATA": work, "MTDATA_RECIPES": work}
             built = subprocess.run(

@@ -6,6 +6,7 @@ never stops a run.
 """
 
 import json
+import logging
 import threading
 import urllib.error
 import urllib.request
@@ -16,7 +17,8 @@ from http.client import HTTPException
 from typing import IO, NamedTuple
 
 from dragoman.config import PreemptionSettings
-from dragoman.console import warn
+
+logger = logging.getLogger(__name__)
 
 ADDRESSES = {"aws": "http://169.254.169.254", "google": "http://metadata.google.internal"}
 ANSWER_S = 2.0
@@ -117,7 +119,7 @@ def _poll(
         except (OSError, HTTPException, ValueError) as error:
             if not is_told and not closed.is_set():
                 is_told = True
-                warn(
+                logger.warning(
                     f"the metadata service of preemption.cloud = {settings.cloud} gives no answer "
                     f"that can be used ({_reason(error)}); training goes on and keeps asking, but "
                     "the host may be taken away without notice"

@@ -12,6 +12,7 @@ wait for silence.
 Heartbeats are signed. One that is not, or cannot be read, counts as not heard, and is told of once.
 """
 
+import logging
 import os
 import statistics
 import sys
@@ -24,8 +25,10 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any, Protocol
 
-from dragoman.console import warn
+from dragoman.console import last_words
 from dragoman.distributed.seal import Seal
+
+logger = logging.getLogger(__name__)
 
 BEAT_S = 0.5
 LAST_WAIT_S = 30.0
@@ -302,7 +305,7 @@ class Pulse:
         if content is None:
             if not self._has_told_of_forgery:
                 self._has_told_of_forgery = True
-                warn(
+                logger.warning(
                     f"the store held a heartbeat of rank {rank} that was not signed with the "
                     "secret of this start, and it is ignored; somebody else can reach the store "
                     "(docs/security.md)"
@@ -364,11 +367,7 @@ class Pulse:
 
     def _end_all(self, what: str, speaks: bool) -> None:
         if speaks:
-            print(
-                f"error: {what}\n  the same command goes on from the newest checkpoint",
-                file=sys.stderr,
-                flush=True,
-            )
+            last_words(f"{what}\n  the same command goes on from the newest checkpoint")
             self.on_loss(what)
         else:
             time.sleep(LAST_WORDS_S)

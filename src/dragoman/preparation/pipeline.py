@@ -1,5 +1,6 @@
 """The stages in order: clean, decide, learn the pieces, encode, and write the passport."""
 
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -8,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.config import Config, PhrasebookSource
-from dragoman.console import say
 from dragoman.corpus.cleaning import EXAMPLES_KEPT, clean, keys, normalized
 from dragoman.corpus.pair import Pair
 from dragoman.corpus.sources import read_pairs, sources_of
@@ -23,6 +23,8 @@ from dragoman.preparation.stage import as_text
 from dragoman.rundir import write_whole
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.tokenizer import Tokenizer, WordCache, learn_tokenizer
+
+logger = logging.getLogger(__name__)
 
 # Below this much text, starting processes costs more than they save.
 BYTES_WORTH_A_PROCESS = 20_000_000
@@ -206,7 +208,7 @@ def _learn(plan: Plan, total: int) -> None:
     if settings.model:
         tokenizer = Tokenizer.load(Path(settings.model))
     else:
-        say(f"learning {settings.vocabulary:,} subword pieces")
+        logger.info(f"learning {settings.vocabulary:,} subword pieces")
         every = max(1, -(-2 * total // settings.sample_lines))
         tokenizer = learn_tokenizer(_sample(plan, every), settings)
     write_whole(plan.tokenizer_file, tokenizer.model)

@@ -1,8 +1,15 @@
-"""The same work on several cores: each process takes its share of the slices."""
+"""The same work on several cores: each process takes its share of the slices.
 
-from collections.abc import Callable
+What the processes log is logged by the caller's process, as if it had done the work itself.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from logging.handlers import QueueHandler, QueueListener
 from multiprocessing import get_context
+from multiprocessing.queues import Queue
 from multiprocessing.sharedctypes import Synchronized
 from typing import Any
 
@@ -28,8 +35,12 @@ def in_parallel(work: Work, config: Config, cores: int, title: str, total: int |
             work(config, Share(0, 1), progress.advance)
             return
         context = get_context("spawn")  # a fork would copy the threads of whoever calls
-        done = context.Value("q", 0)
-        with ProcessPoolExecutor(cores, context, _remember, (done,)) as pool:
+        done, records = context.Value("q", 0), context.Queue()
+        level = logging.getLogger("dragoman").getEffectiveLevel()
+        with (
+            _logged_here(records),
+            ProcessPoolExecutor(cores, context, _begin, (done, records, level)) as pool,
+        ):
             shares = [pool.submit(_run, work, config, Share(n, cores)) for n in range(cores)]
             shown, waiting = 0, set(shares)
             while waiting:
@@ -45,9 +56,28 @@ def in_parallel(work: Work, config: Config, cores: int, title: str, total: int |
             raise error
 
 
-def _remember(done: Any) -> None:
+@contextmanager
+def _logged_here(records: "Queue[Any]") -> Iterator[None]:
+    listener = QueueListener(records, _Relogging())
+    listener.start()
+    try:
+        yield
+    finally:
+        listener.stop()
+
+
+class _Relogging(logging.Handler):
+    """Hands a record of another process to the logger of the same name in this one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logging.getLogger(record.name).handle(record)
+
+
+def _begin(done: Any, records: "Queue[Any]", level: int) -> None:
     global _done  # noqa: PLW0603 - a process's own; the executor has no other way to hand it over
     _done = done
+    logging.getLogger("dragoman").addHandler(QueueHandler(records))
+    logging.getLogger("dragoman").setLevel(level)
 
 
 def _run(work: Work, config: Config, share: Share) -> None:

@@ -1,14 +1,16 @@
 """A run's records as they grow: pieces of them on one side, the same files on the other."""
 
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.console import warn
 from dragoman.errors import StorageError, storage_errors
 from dragoman.rundir import RunDir, has_id, write_whole
+
+logger = logging.getLogger(__name__)
 
 PIECE_BYTES = 1 << 18
 
@@ -86,7 +88,7 @@ class HomeRecords:
         except StorageError as error:
             if piece.name not in self._refused:
                 self._refused.add(piece.name)
-                warn(
+                logger.warning(
                     f"{error.path}: {error.reason} while bringing records home; the hosts train on "
                     "and keep them, and the same command brings them when there is room again"
                 )

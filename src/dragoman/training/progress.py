@@ -1,9 +1,12 @@
 """What a person reads during training: progress with the time that is left, scores, samples."""
 
+import logging
 from collections import deque
 
-from dragoman.console import StatusLine, duration, say
+from dragoman.console import StatusLine, duration
 from dragoman.telemetry.events import Evaluated, StepDone
+
+logger = logging.getLogger(__name__)
 
 RECENT_STEPS = 100
 
@@ -21,7 +24,7 @@ class Narrator:
     def say(self, text: str) -> None:
         if not self._silent:
             self._line.clear()
-            say(text)
+            logger.info(text)
 
     def step(self, done: StepDone) -> None:
         if self._silent:

@@ -1,5 +1,6 @@
 """Where a run goes on: the newest whole checkpoint of any host, brought to those that lack it."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +15,13 @@ from dragoman.checkpoints.finding import Check, find_equal, newest_whole
 from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE
 from dragoman.checkpoints.schema import read_state
 from dragoman.config import problems_of
-from dragoman.console import say
 from dragoman.distributed.consensus import named_rank, said_once, together
 from dragoman.distributed.group import Group
 from dragoman.errors import CorruptFileError, RunError
 from dragoman.training.state import RunState
 from dragoman.training.tensors import optimizer_shapes, shapes_of
+
+logger = logging.getLogger(__name__)
 
 # Small enough that no message takes long on a slow link, where waiting has a limit.
 MESSAGE_BYTES = 4 << 20
@@ -86,7 +88,7 @@ def newest_checkpoint(
         if group.leads:
             sender = holdings[choice.source]
             assert sender
-            say(
+            logger.info(
                 f"the checkpoint of step {choice.step:,} comes from "
                 f"{named_rank(choice.source, sender.host)} to {len(lacking)} rank(s) without it"
             )

@@ -1,12 +1,13 @@
 """The training loop. It reads aloud: take a step, tell, look, save, and stop together."""
 
 import dataclasses
+import logging
 from contextlib import nullcontext
 from typing import Literal, NamedTuple
 
 from dragoman.batches.loader import Loader
 from dragoman.config import Config
-from dragoman.console import duration, say
+from dragoman.console import duration
 from dragoman.distributed.consensus import said_once
 from dragoman.distributed.group import join, reason_of
 from dragoman.distributed.preemption import notices
@@ -22,6 +23,8 @@ from dragoman.training.setup import Training, start, tell_clocks
 from dragoman.training.state import RunState
 from dragoman.training.step import take_step
 from dragoman.training.weight_check import compare
+
+logger = logging.getLogger(__name__)
 
 CLOCKS_EVERY_S = 300.0
 """Between two comparisons of the hosts' clocks; in between their drift is taken for steady."""
@@ -209,7 +212,7 @@ def tell_of_saves(
             failure = saved.error
         elif saved.error and saved.is_news:
             training.events.emit(Incident(saved.step, "checkpoint", str(saved.error)))
-            say(f"warning: {saved.error}; training goes on and tries again later")
+            logger.warning(f"{saved.error}; training goes on and tries again later")
     return failure
 
 

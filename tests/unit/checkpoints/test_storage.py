@@ -97,12 +97,12 @@ def test_what_is_saved_is_what_is_loaded(tmp_path):
 
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_damaged_checkpoint_is_skipped_with_its_name_and_the_one_before_taken(
-    tmp_path, kind, capsys
+    tmp_path, kind, caplog
 ):
     save(tmp_path, 5)
     damage(save(tmp_path, 10), kind)
     assert newest_whole(tmp_path).step == 5
-    assert "step-00000010 is skipped" in capsys.readouterr().err
+    assert "step-00000010 is skipped" in caplog.text
 
 
 def test_when_none_is_whole_the_run_does_not_quietly_start_over(tmp_path):
@@ -133,7 +133,7 @@ def test_a_save_that_fails_leaves_the_older_ones_alone(tmp_path, monkeypatch):
     verify(Checkpoint(tmp_path / "step-00000005"))
 
 
-def test_the_newest_is_looked_for_in_several_places(tmp_path, capsys):
+def test_the_newest_is_looked_for_in_several_places(tmp_path, caplog):
     disk, memory = tmp_path / "disk", tmp_path / "memory"
     assert newest_whole([disk, memory]) is None
     save(disk, 5)
@@ -142,16 +142,16 @@ def test_the_newest_is_looked_for_in_several_places(tmp_path, capsys):
     save(disk, 10)
     assert newest_whole([disk, memory]).folder == disk / "step-00000010"
     assert newest_whole([memory, disk]).folder == memory / "step-00000010"
-    assert capsys.readouterr().err == ""
+    assert caplog.text == ""
     damage(Checkpoint(disk / "step-00000010"), "truncated")
     assert newest_whole([disk, memory]).folder == memory / "step-00000010"
-    assert f"{disk}/step-00000010/model.safetensors" in capsys.readouterr().err
+    assert f"{disk}/step-00000010/model.safetensors" in caplog.text
     damage(Checkpoint(memory / "step-00000010"), "truncated")
     assert newest_whole([disk, memory]).folder == disk / "step-00000005"
 
 
 def test_a_place_that_cannot_be_listed_is_skipped_but_never_taken_for_an_empty_one(
-    tmp_path, monkeypatch, capsys
+    tmp_path, monkeypatch, caplog
 ):
     disk, broken = tmp_path / "disk", tmp_path / "broken"
     save(disk, 5)
@@ -165,12 +165,12 @@ def test_a_place_that_cannot_be_listed_is_skipped_but_never_taken_for_an_empty_o
 
     monkeypatch.setattr(type(tmp_path), "iterdir", iterdir)
     assert newest_whole([disk, broken]).step == 5
-    assert f"{broken}: cannot be read" in capsys.readouterr().err
+    assert f"{broken}: cannot be read" in caplog.text
     with pytest.raises(RunError, match="cannot be read; mend the disk"):
         newest_whole(broken)
 
 
-def test_a_file_that_cannot_be_read_counts_as_torn(tmp_path, monkeypatch, capsys):
+def test_a_file_that_cannot_be_read_counts_as_torn(tmp_path, monkeypatch, caplog):
     save(tmp_path, 5)
     save(tmp_path, 10)
 
@@ -182,14 +182,14 @@ def test_a_file_that_cannot_be_read_counts_as_torn(tmp_path, monkeypatch, capsys
     real = schema.sha256_of
     monkeypatch.setattr(schema, "sha256_of", sha256_of)
     assert newest_whole(tmp_path).step == 5
-    assert "Input/output error" in capsys.readouterr().err
+    assert "Input/output error" in caplog.text
 
 
-def test_a_checkpoint_of_another_run_is_skipped_with_its_name(tmp_path, capsys):
+def test_a_checkpoint_of_another_run_is_skipped_with_its_name(tmp_path, caplog):
     save(tmp_path, 5, owner={"settings": "a1", "data": "d1"})
     save(tmp_path, 10, owner={"settings": "b2", "data": "d1"})
     assert newest_whole(tmp_path, owner={"settings": "a1", "data": "d1"}).step == 5
-    said = capsys.readouterr().err
+    said = caplog.text
     assert "step-00000010: belongs to another run: its settings is 'b2'" in said
     assert newest_whole(tmp_path).step == 10
     # What a manifest says nothing about is no difference: older ones had no owner.
@@ -218,12 +218,12 @@ def test_a_folder_that_was_renamed_and_not_yet_replaced_is_still_its_steps_check
     assert torch.equal(newest_whole(tmp_path).model()["weight"], torch.full((3, 2), 7.0))
 
 
-def test_a_replacement_that_is_torn_gives_way_to_what_it_replaced(tmp_path, capsys):
+def test_a_replacement_that_is_torn_gives_way_to_what_it_replaced(tmp_path, caplog):
     save(tmp_path, 10, value=1.0).folder.rename(tmp_path / ".replaced-step-00000010")
     damage(save(tmp_path / "x", 10, value=2.0), "truncated")
     (tmp_path / "x" / "step-00000010").rename(tmp_path / "step-00000010")
     assert newest_whole(tmp_path).folder.name == ".replaced-step-00000010"
-    assert "checkpoint step-00000010 is skipped" in capsys.readouterr().err
+    assert "checkpoint step-00000010 is skipped" in caplog.text
 
 
 def test_a_save_of_the_same_step_takes_the_place_of_the_one_before(tmp_path):
@@ -324,13 +324,13 @@ def test_what_belongs_to_another_run_is_not_ours_to_remove(tmp_path):
     assert [c.step for c in all_checkpoints(tmp_path)] == [10, 15]
 
 
-def test_a_checkpoint_of_a_newer_version_is_skipped_with_what_to_do(tmp_path, monkeypatch, capsys):
+def test_a_checkpoint_of_a_newer_version_is_skipped_with_what_to_do(tmp_path, monkeypatch, caplog):
     save(tmp_path, 5)
     with monkeypatch.context() as newer:
         newer.setattr(storage, "FORMAT", FORMAT + 1)
         save(tmp_path, 10)
     assert newest_whole(tmp_path).step == 5
-    said = capsys.readouterr().err
+    said = caplog.text
     assert f"has format {FORMAT + 1}, and this Dragoman reads up to {FORMAT}; update it" in said
 
 

@@ -140,12 +140,12 @@ def wandb_records(data):
 
 @pytest.mark.parametrize(("package", "value"), [("mlflow", "file:mlruns"), ("wandb", "offline")])
 def test_without_the_package_there_is_one_helpful_sentence(
-    run, monkeypatch, capsys, package, value
+    run, monkeypatch, caplog, package, value
 ):
     monkeypatch.setitem(sys.modules, package, None)
     with open_mirrors(config_of(run, **{package: value}), run, "node1", leads=True) as mirrors:
         assert mirrors == []
-    warnings = capsys.readouterr().err.splitlines()
+    warnings = caplog.messages
     assert len(warnings) == 1
     assert f"pip install dragoman[{package}]" in warnings[0]
 
@@ -205,7 +205,7 @@ def test_a_service_that_hangs_holds_up_nobody(monkeypatch):
     gate.set()
 
 
-def test_a_service_that_cannot_be_opened_or_fails_is_one_warning(capsys):
+def test_a_service_that_cannot_be_opened_or_fails_is_one_warning(caplog):
     def refuse():
         raise RuntimeError("no such server\nand a long story")
 
@@ -213,9 +213,7 @@ def test_a_service_that_cannot_be_opened_or_fails_is_one_warning(capsys):
     for number in range(5):
         aside(Stamped(0.0, float(2 * number), done(number)))
     aside.close()
-    assert capsys.readouterr().err.splitlines() == [
-        "warning: mlflow does not get this run's figures: no such server"
-    ]
+    assert caplog.messages == ["mlflow does not get this run's figures: no such server"]
 
     class Failing(Recording):
         def send(self, events):
@@ -225,7 +223,5 @@ def test_a_service_that_cannot_be_opened_or_fails_is_one_warning(capsys):
     aside = Aside("wandb", lambda: failing)
     aside(Stamped(0.0, 0.0, done(1)))
     aside.close()
-    assert capsys.readouterr().err.splitlines() == [
-        "warning: wandb misses some of this run's figures: ConnectionError"
-    ]
+    assert caplog.messages[1:] == ["wandb misses some of this run's figures: ConnectionError"]
     assert failing.closed

@@ -100,7 +100,8 @@ def test_evaluations_come_on_time_and_at_the_end(run_with):
     assert set(evaluated[0].samples[0]) == {"source", "translation", "reference"}
 
 
-def test_evaluations_know_how_sure_their_figures_are(run_with, capsys):
+def test_evaluations_know_how_sure_their_figures_are(run_with, caplog):
+    caplog.set_level("INFO", "dragoman")
     _, run = run_with("training.steps=13", "evaluation.every_steps=5")
     evaluated = events(run, Evaluated)
     assert all(0 < e.validation_loss_error < e.validation_loss for e in evaluated)
@@ -108,7 +109,7 @@ def test_evaluations_know_how_sure_their_figures_are(run_with, capsys):
     assert all(e.bleu_low <= e.bleu_high for e in evaluated)
     last = evaluated[-1]
     interval = f"({last.bleu_low:.1f} to {last.bleu_high:.1f})"
-    assert f"BLEU {last.bleu:.1f} {interval}" in capsys.readouterr().out
+    assert f"BLEU {last.bleu:.1f} {interval}" in caplog.text
     best_before = next(e.step for e in reversed(evaluated[:2]) if e.is_best)
     assert [e.compared_step for e in evaluated] == [None, 5, best_before]
     assert evaluated[0].bleu_gain_p is None
@@ -305,7 +306,8 @@ def test_a_failure_is_recorded_with_its_step_and_raised(run_with, monkeypatch, t
 
 
 @pytest.mark.parametrize("phase", ["accumulation", "forward", "backward"])
-def test_running_out_of_memory_changes_no_loss_and_is_told(run_with, capsys, phase):
+def test_running_out_of_memory_changes_no_loss_and_is_told(run_with, caplog, phase):
+    caplog.set_level("INFO", "dragoman")
     settings = ["training.steps=6", "model.dropout=0.0", "evaluation.every_steps=100"]
     with fail_at(ALONE, rank=0, step=3, phase=phase, times=2):
         _, run = run_with(*settings)
@@ -317,7 +319,7 @@ def test_running_out_of_memory_changes_no_loss_and_is_told(run_with, capsys, pha
     assert first.what.startswith("rank 0 on ")
     assert first.what.endswith(" ran out of memory; the step is repeated in halves")
     assert second.what.endswith(" in quarters")
-    assert f"step 3: {first.what}" in capsys.readouterr().out
+    assert f"step 3: {first.what}" in caplog.text
 
 
 def test_dropout_of_pieces_is_drawn_for_each_of_them(run_with):
@@ -384,14 +386,15 @@ def test_a_device_without_bf16_is_named_with_what_it_has(monkeypatch):
     step_module.check_precision("fp16", torch.device("cuda", 0))
 
 
-def test_the_first_words_say_what_will_happen(run_with, capsys):
+def test_the_first_words_say_what_will_happen(run_with, caplog):
+    caplog.set_level("INFO", "dragoman")
     run_with("training.steps=2")
-    assert "starting; 1 worker(s) on cpu, 800 pairs" in capsys.readouterr().out
+    assert "starting; 1 worker(s) on cpu, 800 pairs" in caplog.text
     run_with("training.steps=4")
-    assert "going on after step 2" in capsys.readouterr().out
+    assert "going on after step 2" in caplog.text
 
 
-def test_checkpoints_of_another_run_are_neither_taken_nor_removed(run_with, tmp_path, capsys):
+def test_checkpoints_of_another_run_are_neither_taken_nor_removed(run_with, tmp_path, caplog):
     """Of the same data, model and batches: only the id tells them apart."""
     _, other = run_with("training.steps=20", name="other")
     _, run = run_with("training.steps=5")
@@ -401,7 +404,7 @@ def test_checkpoints_of_another_run_are_neither_taken_nor_removed(run_with, tmp_
     assert ending.step == 8
     assert [event.first_step for event in events(run, AttemptStarted)] == [1, 6]
     assert foreign.is_dir()
-    assert "step-00000020: belongs to another run: its id is" in capsys.readouterr().err
+    assert "step-00000020: belongs to another run: its id is" in caplog.text
 
 
 def test_a_checkpoint_from_before_there_were_ids_is_gone_on_from(run_with):

@@ -1,6 +1,7 @@
 """A mirror that may have to wait for a network, on a thread of its own."""
 
 import contextlib
+import logging
 import queue
 import threading
 import time
@@ -8,8 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from dragoman.console import warn
 from dragoman.telemetry.events import Stamped, StepDone
+
+logger = logging.getLogger(__name__)
 
 CAPACITY = 1000
 SEND_EVERY_S = 1.0
@@ -54,7 +56,7 @@ class Aside:
         try:
             service = self._open()
         except Exception as error:  # whatever a service does, the run goes on
-            warn(f"{self._name} does not get this run's figures: {_in_words(error)}")
+            logger.warning(f"{self._name} does not get this run's figures: {_in_words(error)}")
             self._ignore_all()
             return
         more = True
@@ -77,7 +79,9 @@ class Aside:
         except Exception as error:
             if not self._has_warned:
                 self._has_warned = True
-                warn(f"{self._name} misses some of this run's figures: {_in_words(error)}")
+                logger.warning(
+                    f"{self._name} misses some of this run's figures: {_in_words(error)}"
+                )
 
     def _ignore_all(self) -> None:
         while self._queue.get() is not None:

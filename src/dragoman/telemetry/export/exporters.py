@@ -1,11 +1,11 @@
 """Other people's tools, as the config asks for them: each sees the events that the files hold."""
 
 import importlib.util
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from dragoman.config import Config
-from dragoman.console import warn
 from dragoman.rundir import RunDir
 from dragoman.telemetry.export.background import Aside, Service
 from dragoman.telemetry.export.mlflow import MlflowRun
@@ -13,6 +13,8 @@ from dragoman.telemetry.export.prometheus import prometheus_endpoint
 from dragoman.telemetry.export.tensorboard import tensorboard_mirror
 from dragoman.telemetry.export.wandb import WandbRun
 from dragoman.telemetry.record.writer import Mirror
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -41,7 +43,7 @@ def open_mirrors(config: Config, run: RunDir, host: str, leads: bool) -> Iterato
             services["wandb"] = lambda: WandbRun(config, run, host)
         for package, open_service in services.items():
             if importlib.util.find_spec(package) is None:
-                warn(
+                logger.warning(
                     f"telemetry.{package} is set, but it is not installed; install it with: "
                     f"pip install dragoman[{package}]"
                 )

@@ -1,11 +1,11 @@
 """The newest figures for Prometheus to fetch, from this machine only."""
 
+import logging
 import re
 import threading
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.console import warn
 from dragoman.telemetry.events import (
     CheckpointSaved,
     Evaluated,
@@ -16,6 +16,8 @@ from dragoman.telemetry.events import (
 )
 from dragoman.telemetry.export.metrics import COUNTER
 
+logger = logging.getLogger(__name__)
+
 ADDRESS = "127.0.0.1"
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_]")
 
@@ -25,11 +27,11 @@ def prometheus_endpoint(port: int, run_name: str, host: str) -> "PrometheusEndpo
     try:
         return PrometheusEndpoint(port, run_name, host)
     except ImportError:
-        warn(
+        logger.warning(
             "there is no endpoint for Prometheus; install it with: pip install dragoman[prometheus]"
         )
     except OSError as error:
-        warn(
+        logger.warning(
             f"telemetry.prometheus_port = {port} cannot be used ({error.strerror}); "
             "there is no endpoint for Prometheus"
         )

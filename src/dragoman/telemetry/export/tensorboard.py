@@ -1,11 +1,13 @@
 """The same events as TensorBoard shows them: figures in groups, translations as text."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
-from dragoman.console import warn
 from dragoman.telemetry.events import Evaluated, SensorReading, Stamped, StepDone
 from dragoman.telemetry.export.metrics import Figures
+
+logger = logging.getLogger(__name__)
 
 SAMPLES = "samples/translations"
 STEPS_EVERY_S = 0.5
@@ -20,11 +22,11 @@ def tensorboard_mirror(
     try:
         return TensorBoardFiles(folder, Figures(host, of_rank_only))
     except ImportError:
-        warn(
+        logger.warning(
             "no TensorBoard files are written; install them with: pip install dragoman[tensorboard]"
         )
     except OSError as error:
-        warn(f"{folder}: no TensorBoard files can be written ({error.strerror})")
+        logger.warning(f"{folder}: no TensorBoard files can be written ({error.strerror})")
     return None
 
 

@@ -7,6 +7,7 @@ read, without the events of the last `REST_S` and those that the disk was busy w
 """
 
 import contextlib
+import logging
 import threading
 import time
 from collections import deque
@@ -14,8 +15,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
-from dragoman.console import warn
 from dragoman.telemetry.events import Event, EventsDropped, Incident, Stamped, to_line
+
+logger = logging.getLogger(__name__)
 
 Mirror = Callable[[Stamped], None]
 
@@ -77,7 +79,7 @@ class EventWriter:
         self._wake.set()
         self._thread.join(CLOSE_TIMEOUT_S)
         if missing := self._dropped + len(self._waiting):
-            warn(f"{self._path}: {missing:,} event(s) of this attempt are missing")
+            logger.warning(f"{self._path}: {missing:,} event(s) of this attempt are missing")
 
     def _work(self) -> None:
         while True:
@@ -135,7 +137,7 @@ class EventWriter:
     def _note_success(self) -> None:
         if self._refused_at_drops is not None:
             lost = self._dropped - self._refused_at_drops
-            warn(f"{self._path}: can be written again; {lost:,} event(s) were lost")
+            logger.warning(f"{self._path}: can be written again; {lost:,} event(s) were lost")
             self._refused_at_drops = None
 
     def _warn_seldom(self, about: str, text: str) -> bool:
@@ -144,7 +146,7 @@ class EventWriter:
         if now < self._warned_at.get(about, 0.0):
             return False
         self._warned_at[about] = now + WARN_EVERY_S
-        warn(text)
+        logger.warning(text)
         return True
 
     def _show(self, stamped: Stamped) -> None:

@@ -86,16 +86,16 @@ def test_it_listens_on_this_machine_only(endpoint):
     assert endpoint._server.server_address[0] == "127.0.0.1"
 
 
-def test_a_port_that_is_taken_is_a_warning(capsys):
+def test_a_port_that_is_taken_is_a_warning(caplog):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         assert prometheus_endpoint(port, "demo", "node1") is None
-    assert f"telemetry.prometheus_port = {port} cannot be used" in capsys.readouterr().err
+    assert f"telemetry.prometheus_port = {port} cannot be used" in caplog.text
 
 
-def test_without_the_package_there_is_one_helpful_sentence(monkeypatch, capsys):
+def test_without_the_package_there_is_one_helpful_sentence(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     assert prometheus_endpoint(9100, "demo", "node1") is None
-    assert "pip install dragoman[prometheus]" in capsys.readouterr().err
+    assert "pip install dragoman[prometheus]" in caplog.text

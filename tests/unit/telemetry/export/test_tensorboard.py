@@ -83,13 +83,13 @@ def test_other_hosts_show_only_what_is_their_own(tmp_path):
     }
 
 
-def test_without_tensorboard_training_is_warned_and_goes_on(tmp_path, monkeypatch, capsys):
+def test_without_tensorboard_training_is_warned_and_goes_on(tmp_path, monkeypatch, caplog):
     monkeypatch.setitem(__import__("sys").modules, "tensorboard.compat.proto.event_pb2", None)
     assert tensorboard_mirror(tmp_path) is None
-    assert "pip install dragoman[tensorboard]" in capsys.readouterr().err
+    assert "pip install dragoman[tensorboard]" in caplog.text
 
 
-def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path, capsys):
+def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path, caplog):
     (tmp_path / "file").write_text("not a folder")
     assert tensorboard_mirror(tmp_path / "file" / "tensorboard") is None
-    assert "no TensorBoard files can be written" in capsys.readouterr().err
+    assert "no TensorBoard files can be written" in caplog.text
