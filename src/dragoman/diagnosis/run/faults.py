@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
+from dragoman.telemetry.events import Incident
 from dragoman.telemetry.read.columns import Array
 
 Kind = Literal["broken off", "failed", "preempted", "rolled back", "not whole"]
@@ -170,13 +171,11 @@ def _segments(attempt: Attempt) -> Iterator[_Segment]:
 
 def _rollback(attempt: Attempt, segment: _Segment, progress: _Progress) -> Fault:
     to_step, last_step = segment.after_step, progress.last_step
-    recorded = [i for i in attempt.incidents if i.category == "rollback"]
-    own = [incident for incident in recorded if incident.rollback_step == to_step]
-    nearest = min(own, key=lambda incident: abs(incident.step - last_step), default=None)
+    incident = _incident_of_rollback(attempt, last_step, to_step)
     lost_steps, lost_s = progress.lost_by(to_step)
     return Fault(
         kind="rolled back",
-        what=nearest.message if nearest else "the attempt went back by itself",
+        what=incident.message if incident else "the attempt went back by itself",
         at=segment.at,
         attempt=attempt.number,
         step=last_step,
@@ -185,6 +184,19 @@ def _rollback(attempt: Attempt, segment: _Segment, progress: _Progress) -> Fault
         down_s=segment.idle_s,
         recovery=f"the same attempt went on from step {to_step:,}",
     )
+
+
+def _incident_of_rollback(attempt: Attempt, last_step: int, to_step: int) -> Incident | None:
+    """Returns the incident of going back from one step to another. Lines of steps that were torn on
+    either side make it look shorter than it was."""
+    distances = {
+        (incident.step - last_step) + (to_step - incident.rollback_step): incident
+        for incident in attempt.incidents
+        if incident.rollback_step is not None
+        and incident.step >= last_step
+        and incident.rollback_step <= to_step
+    }
+    return distances[min(distances)] if distances else None
 
 
 def _between(before: Attempt, attempt: Attempt, progress: _Progress) -> Fault | None:
