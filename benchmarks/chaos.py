@@ -25,6 +25,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -33,7 +34,9 @@ import tomli_w
 from dragoman.batches.plan import BatchPlan
 from dragoman.checkpoints.finding import all_checkpoints
 from dragoman.config import Config, load_config
-from dragoman.diagnosis.run.faults import described, faults_of
+from dragoman.console import duration
+from dragoman.diagnosis.run.facts import read_facts
+from dragoman.diagnosis.run.faults import FaultHistory
 from dragoman.lab import Lab, remove_lab
 from dragoman.recipes import shipped_recipe
 from dragoman.rundir import RunDir, read_json
@@ -266,10 +269,7 @@ def _judge(
     recipe: Path, home: Path, steps: int, quiet_s: float, chaos_s: float, tolerance: float
 ) -> None:
     quiet, chaos = RunDir(home / "runs" / "quiet"), RunDir(home / "runs" / "chaos")
-    events = read_events(chaos)
-    history = faults_of(events)
-    for line in described(history):
-        print(line)
+    _print_faults(read_facts(chaos, time.time()).faults)
     final, wanted = _final_loss(chaos), _final_loss(quiet)
     difference = abs(final - wanted)
     print(f"\nfinal validation loss {final:.4f}, undisturbed {wanted:.4f}: {difference:.4f} apart")
@@ -286,6 +286,21 @@ def _judge(
     print(f"every training pair exactly once an epoch: {'yes' if is_exact else 'NO'}")
     is_equal = difference <= tolerance and (tolerance > 0 or not parted)
     sys.exit(0 if is_equal and is_exact else 3)
+
+
+def _print_faults(history: FaultHistory) -> None:
+    print(
+        f"{len(history.faults)} faults, {history.lost_steps:,} steps and {duration(history.cost_s)}"
+        f" lost; goodput {history.step_goodput:.1%} of the steps, {history.time_goodput:.1%} of the"
+        " time"
+    )
+    for fault in history.faults:
+        at = datetime.fromtimestamp(fault.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        print(
+            f"{at}, attempt {fault.attempt}, step {fault.step:,}: {fault.kind}: {fault.what}; "
+            f"lost {fault.lost_steps:,} steps and {duration(fault.lost_s)}, down for "
+            f"{duration(fault.down_s)}; {fault.recovery or 'the run has not gone on yet'}"
+        )
 
 
 def _losses(run: RunDir) -> dict[int, float]:

@@ -6,8 +6,6 @@ from unit.report.fake_run import evaluated, started, step
 from dragoman.diagnosis import questions, unasked
 from dragoman.diagnosis.answers import faults, hangs, memory, network, padding, stragglers
 from dragoman.diagnosis.questions import QUESTIONS, answers_of
-from dragoman.diagnosis.run.fault_events import fault_events
-from dragoman.diagnosis.run.faults import faults_of
 from dragoman.diagnosis.run.validate import validated
 from dragoman.diagnosis.unasked import unasked_of
 from dragoman.telemetry.events import (
@@ -18,7 +16,6 @@ from dragoman.telemetry.events import (
     SensorReading,
     StepDone,
 )
-from dragoman.telemetry.read.events import read_events
 from dragoman.telemetry.read.tables import read_tables
 
 
@@ -248,22 +245,13 @@ def interrupted_run(tmp_path):
     return run
 
 
-def test_faults_from_few_events_are_those_from_all(tmp_path):
-    run = interrupted_run(tmp_path)
-    record = read(run).record
-    few = fault_events(record.tables)
-    found, expected = faults_of(few), faults_of(read_events(run.directory))
-
-    assert sum(isinstance(e.stamped.event, StepDone) for e in few) < 12
-    assert found == expected
-    assert [fault.kind for fault in found.faults] == ["rolled back", "broken off", "preempted"]
-
-
 def test_what_faults_cost_is_told(tmp_path):
     facts = read(interrupted_run(tmp_path))
     found = faults.finding(facts)
 
     assert found.verdict == "3 faults"
+    kinds = [fault.kind for fault in facts.faults.faults]
+    assert kinds == ["rolled back", "broken off", "preempted"]
     lost = next(f.value for f in found.evidence if f.name == "lost steps")
     assert lost == 10 + 5 + 25  # the last attempt has saved nothing
 

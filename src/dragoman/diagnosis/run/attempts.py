@@ -1,81 +1,114 @@
-"""One life of a run, between two starts: what it did, what of it is lost, how it ended."""
+"""One attempt of a run, from a start to the next: what it did, what of it is lost, how it ended.
+
+Durations are those of the monotonic clock, so that setting the wall clock changes none. The wall
+clock says only when something was, for comparison with another attempt or with the present.
+"""
 
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from dragoman.diagnosis.run.lifetimes import AttemptState, End, Lifetime, ending_of
 from dragoman.diagnosis.run.record import RunRecord
 from dragoman.telemetry.events import (
     AttemptEnded,
     AttemptStarted,
     CheckpointSaved,
+    ClockOffset,
     DeviceFound,
     Evaluated,
     Incident,
+    StepDone,
 )
 from dragoman.telemetry.read.columns import Array
 from dragoman.telemetry.read.rows import (
     events_by_rank,
     events_of,
     events_of_attempt,
+    files_of,
     rows_of_lowest,
 )
 from dragoman.telemetry.read.tables import RunTables, Table
 
+# A run that emits nothing for this long, and for much longer than it ever did, is taken for dead.
+SILENCE_S = 120.0
+SILENCE_OVER_LONGEST_GAP = 3.0
 
-class OwnSteps(NamedTuple):
-    """What an attempt did."""
+AttemptState = Literal["training", "preempted", "failed", "finished", "broken off"]
+_WORK = (StepDone, Evaluated, CheckpointSaved)
+Kind = TypeVar("Kind", Evaluated, CheckpointSaved)
 
-    first_step: int
-    lost_from_step: float
-    steps: Table
-    is_lost: Array
+
+class End(NamedTuple):
+    at: float
+    rank: int
+    event: AttemptEnded
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """One life of the run. Its clock is that of the lowest rank with events, normally rank 0."""
+class Lifetime:
+    """When an attempt began, worked and fell silent, on the clocks of its leading rank."""
 
+    recorded_ranks: list[int]
+    """Ranks that have left any event. The lowest leads, normally rank 0."""
+    started_at: float
+    started_monotonic_at: float
+    worked_at: float
+    """The last step, evaluation or save; the start if there is none."""
+    worked_monotonic_at: float
+    wall_s: float
+    """From the first to the last event."""
+    longest_gap_s: float
+    """The longest time between two events."""
+    last_event_at: float
+    """The last event of any rank: what to compare with the present."""
+
+
+@dataclass(frozen=True)
+class Attempt(Lifetime):
     number: int
     first_step: int
     lost_from_step: float
-    """From this step on, a later attempt has taken the place of this one; infinite: nowhere."""
-    started_at: float
-    last_event_at: float
-    """Of any rank, on the wall clock as it stood then: what to compare with the present."""
-    wall_s: float
-    """Until the last event, on the monotonic lifetime: setting the wall clock changes nothing."""
-    longest_gap_s: float
-    """The longest time between two events."""
+    """From this step on, a later attempt has replaced the steps of this one; infinite: nowhere."""
     ranks: int
     hosts: dict[int, str]
-    """By rank; ranks whose host nobody knows are left out."""
+    """By rank; ranks whose host is not known are left out."""
     starts: dict[int, AttemptStarted]
     """By rank."""
     devices: dict[int, DeviceFound]
     """By rank."""
     steps: Table
-    """All that were done, in the order of time, as the lowest rank saw them."""
+    """All that were done, in order of time, as the lowest rank recorded them."""
     is_lost: Array
-    """Of each step: it is not part of the model."""
+    """A mask of `steps`: those that are not part of the model."""
     evaluations: list[Evaluated]
     lost_evaluations: list[Evaluated]
-    """Among the ones above."""
+    """Among `evaluations`, those of lost steps."""
     saves: list[CheckpointSaved]
+    saved_step: int
+    """The newest step that it could go back to: of its own saves, or that it went on from."""
     incidents: list[Incident]
-    """Once, however many ranks tell it."""
+    """Each once, however many ranks have recorded it."""
     ends: list[End]
-    """In the order of time."""
+    """In order of time."""
     state: AttemptState
     reason: str
     """Why it ended; empty while it goes on."""
 
     @property
+    def leading_rank(self) -> int:
+        return self.recorded_ranks[0]
+
+    @property
     def ended_at(self) -> float:
         return self.started_at + self.wall_s
+
+    @property
+    def worked_s(self) -> float:
+        return self.worked_monotonic_at - self.started_monotonic_at
 
     @property
     def lost_steps(self) -> int:
@@ -88,12 +121,21 @@ class Attempt:
 
     @property
     def last_step(self) -> int:
-        """The last that counts or would have counted; before the first: the one before it."""
+        """The last step that was done; before the first, the one from which it went on."""
         return int(self.steps["step"][-1]) if len(self.steps) else self.first_step - 1
 
     @property
     def host_names(self) -> list[str]:
         return list(dict.fromkeys(self.hosts[rank] for rank in sorted(self.hosts)))
+
+
+class OwnSteps(NamedTuple):
+    """The steps of one attempt, and what later attempts made of them."""
+
+    first_step: int
+    lost_from_step: float
+    steps: Table
+    is_lost: Array
 
 
 def attempt_of(
@@ -104,22 +146,22 @@ def attempt_of(
     own: OwnSteps,
     silent_s: float,
 ) -> Attempt:
-    """`silent_s`: since its last sign; infinite for one that another has followed."""
+    """`silent_s`: since its last event; infinite for an attempt that another has followed."""
     tables = record.tables
     members = dict(enumerate(record.members.get(number, [])))
-    evaluations, lost_evaluations = _evaluations(tables[Evaluated], number, own)
-    saved = tables[CheckpointSaved]
-    ends = _ends(tables, number)
-    state, reason = ending_of(ends, lifetime, silent_s)
+    evaluations, evaluations_lost = _recorded(Evaluated, tables, number, own)
+    saves, saves_lost = _recorded(CheckpointSaved, tables, number, own)
+    kept_saves = [save.step for save, lost in zip(saves, saves_lost, strict=True) if not lost]
+    ends = _ends(tables[AttemptEnded], number)
+    state, reason = _outcome(ends, lifetime, silent_s)
     return Attempt(
+        **vars(lifetime),
         number=number,
         first_step=own.first_step,
         lost_from_step=own.lost_from_step,
-        started_at=lifetime.started_at,
-        last_event_at=lifetime.last_event_at,
-        wall_s=lifetime.wall_s,
-        longest_gap_s=lifetime.longest_gap_s,
-        ranks=max([len(members), len(lifetime.ranks), *(s.ranks for s in starts.values())]),
+        ranks=max(
+            [len(members), len(lifetime.recorded_ranks), *(s.ranks for s in starts.values())]
+        ),
         hosts={rank: member.host for rank, member in members.items()}
         | {rank: start.host for rank, start in starts.items() if start.host},
         starts=starts,
@@ -127,8 +169,13 @@ def attempt_of(
         steps=own.steps,
         is_lost=own.is_lost,
         evaluations=evaluations,
-        lost_evaluations=lost_evaluations,
-        saves=events_of(CheckpointSaved, saved, rows_of_lowest(saved, number)),
+        lost_evaluations=[
+            evaluation
+            for evaluation, lost in zip(evaluations, evaluations_lost, strict=True)
+            if lost or evaluation.step >= own.lost_from_step
+        ],
+        saves=saves,
+        saved_step=max(kept_saves, default=own.first_step - 1),
         incidents=list(dict.fromkeys(events_of_attempt(Incident, tables, number))),
         ends=ends,
         state=state,
@@ -136,8 +183,24 @@ def attempt_of(
     )
 
 
-def _ends(tables: RunTables, number: int) -> list[End]:
-    table = tables[AttemptEnded]
+def least_from(steps: Array) -> Array:
+    """Returns the least step at each place or after it; behind the last place, a huge number."""
+    return np.minimum.accumulate(np.append(steps, np.iinfo(np.int64).max)[::-1])[::-1]
+
+
+def _recorded(
+    kind: type[Kind], tables: RunTables, number: int, own: OwnSteps
+) -> tuple[list[Kind], Array]:
+    """Returns the evaluations or saves of an attempt, and a mask of those that it has gone back
+    behind: their step was done again."""
+    table = tables[kind]
+    rows = rows_of_lowest(table, number)
+    after = np.searchsorted(own.steps["at"], table["at"][rows], side="right")
+    is_lost = least_from(own.steps["step"])[after] <= table["step"][rows]
+    return events_of(kind, table, rows), is_lost
+
+
+def _ends(table: Table, number: int) -> list[End]:
     rows = np.flatnonzero(table["attempt"] == number)
     ends = [
         End(float(table["at"][row]), int(table["rank"][row]), event)
@@ -146,18 +209,66 @@ def _ends(tables: RunTables, number: int) -> list[End]:
     return sorted(ends, key=lambda end: (end.at, end.rank))
 
 
-def _evaluations(
-    table: Table, number: int, own: OwnSteps
-) -> tuple[list[Evaluated], list[Evaluated]]:
-    """All, and those that are lost: their steps were done again, by a later attempt or by this one
-    after it went back."""
-    rows = rows_of_lowest(table, number)
-    evaluations = events_of(Evaluated, table, rows)
-    least_from_here = np.minimum.accumulate(own.steps["step"][::-1])[::-1]
-    after = np.searchsorted(own.steps["at"], table["at"][rows], side="right")
-    return evaluations, [
-        evaluation
-        for evaluation, later in zip(evaluations, after, strict=True)
-        if evaluation.step >= own.lost_from_step
-        or (later < len(least_from_here) and least_from_here[later] <= evaluation.step)
-    ]
+def _outcome(ends: Sequence[End], lifetime: Lifetime, silent_s: float) -> tuple[AttemptState, str]:
+    """Returns what became of an attempt, and why."""
+    failures = [end for end in ends if end.event.state == "failed"]
+    if failures:
+        # The first rank to fail has the cause; the others then fail for want of it.
+        first = failures[0]
+        rank = f"rank {first.rank}: " if len(lifetime.recorded_ranks) > 1 else ""
+        return "failed", rank + first.event.reason
+    if ends:
+        event = ends[0].event
+        return "finished" if event.state == "finished" else "preempted", event.reason
+    if silent_s > max(SILENCE_S, SILENCE_OVER_LONGEST_GAP * lifetime.longest_gap_s):
+        return "broken off", "it said nothing at its end: killed, out of memory or a power cut"
+    return "training", ""
+
+
+def lifetimes_of(tables: RunTables) -> dict[int, Lifetime]:
+    """By attempt."""
+    times: dict[int, dict[int, list[Array]]] = defaultdict(lambda: defaultdict(list))
+    for kind, table in tables.by_kind.items():
+        for (attempt, rank), rows in files_of(table).items():
+            monotonic_at, wall_at = table["monotonic_at"][rows], table["wall_at"][rows]
+            is_work = np.full(len(wall_at), kind in _WORK)
+            times[attempt][rank].append(np.stack([monotonic_at, wall_at, is_work]))
+    compared = tables[ClockOffset]
+    ahead_s = {
+        file: float(compared["offset_s"][rows.stop - 1])
+        for file, rows in files_of(compared).items()
+    }
+    return {
+        attempt: _lifetime(
+            {rank: np.concatenate(pieces, axis=1) for rank, pieces in by_rank.items()},
+            {rank: ahead_s.get((attempt, rank), 0.0) for rank in by_rank},
+        )
+        for attempt, by_rank in times.items()
+    }
+
+
+def _lifetime(times: dict[int, Array], ahead_s: dict[int, float]) -> Lifetime:
+    """`times`: of each rank, for all its events in any order, monotonic time, wall time and whether
+    it was work; `ahead_s`: how far its wall clock was ahead of rank 0's when last compared."""
+    monotonic_at, wall_at, is_work = times[min(times)]
+    start = np.argmin(monotonic_at)
+    worked = np.argmax(np.where(is_work, monotonic_at, -np.inf)) if is_work.any() else start
+    return Lifetime(
+        recorded_ranks=sorted(times),
+        started_at=float(wall_at[start]),
+        started_monotonic_at=float(monotonic_at[start]),
+        worked_at=float(wall_at[worked]),
+        worked_monotonic_at=float(monotonic_at[worked]),
+        wall_s=float(monotonic_at.max() - monotonic_at.min()),
+        longest_gap_s=float(np.diff(np.sort(monotonic_at)).max(initial=0.0)),
+        last_event_at=max(
+            float(wall[np.argmax(monotonic)]) - ahead_s[rank]
+            for rank, (monotonic, wall, _) in times.items()
+        ),
+    )
+
+
+def silence_s(last: Lifetime, heartbeat_at: float | None, read_at: float) -> float:
+    """Returns the time since the last sign of life; status.json may be newer than the events that
+    have reached the disk."""
+    return max(0.0, read_at - max(last.last_event_at, heartbeat_at or 0.0))

@@ -1,53 +1,86 @@
 """All facts of a run: what every answer reads. Each is derived once, when it is first needed."""
 
+import math
+from dataclasses import dataclass
 from functools import cached_property
 
-from dragoman.diagnosis.run.fault_events import faults_in
-from dragoman.diagnosis.run.faults import FaultHistory
+from dragoman.config import Config
+from dragoman.diagnosis.run.attempts import Attempt
+from dragoman.diagnosis.run.faults import FaultHistory, faults_of
 from dragoman.diagnosis.run.host_traffic import HostTraffic, host_traffic_of
 from dragoman.diagnosis.run.hosts import HostSensors, host_sensors_of
 from dragoman.diagnosis.run.record import RunRecord, read_run
-from dragoman.diagnosis.run.silences import Silence, silences_in
-from dragoman.diagnosis.run.steps import StepParts
-from dragoman.diagnosis.run.timeline import timeline_of
+from dragoman.diagnosis.run.silences import Silence, silences_of
+from dragoman.diagnosis.run.steps import StepParts, step_parts_of
+from dragoman.diagnosis.run.timeline import RunTimeline, timeline_of
 from dragoman.rundir import RunDir
+from dragoman.telemetry.events import Evaluated, StepDone
+from dragoman.telemetry.read.rows import taken
 from dragoman.telemetry.read.tables import Table
 
 
+@dataclass(frozen=True, eq=False)
 class RunFacts:
-    def __init__(self, record: RunRecord) -> None:
-        self.record = record
-        self.config = record.config
-        self._timeline = timeline_of(record)
-        self.attempts = self._timeline.attempts
-        self.steps = self._timeline.steps
-        self.evaluations = self._timeline.evaluations
-        self.silent_s = self._timeline.silent_s
-        self.wall_s = self._timeline.wall_s
+    record: RunRecord
 
     @property
+    def config(self) -> Config:
+        return self.record.config
+
+    @cached_property
+    def _timeline(self) -> RunTimeline:
+        return timeline_of(self.record)
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        return self._timeline.attempts
+
+    @property
+    def steps(self) -> Table:
+        """That the model is made of, each once, as the lowest rank recorded them."""
+        return self._timeline.steps
+
+    @property
+    def evaluations(self) -> list[Evaluated]:
+        """Of these steps, each once."""
+        return self._timeline.evaluations
+
+    @property
+    def silent_s(self) -> float:
+        """From the last sign of life to the reading."""
+        return self._timeline.silent_s
+
+    @property
+    def wall_s(self) -> float:
+        """Of all attempts together, without the time between them."""
+        return math.fsum(attempt.wall_s for attempt in self.attempts)
+
+    @cached_property
     def steps_by_rank(self) -> dict[int, Table]:
-        return self._timeline.steps_by_rank
+        """Rank -> the same steps as that rank recorded them, as far as it did."""
+        done = self.record.tables[StepDone]
+        return {rank: taken(done, rows) for rank, rows in self._timeline.rows_by_rank.items()}
 
-    @property
+    @cached_property
     def step_parts(self) -> StepParts:
-        return self._timeline.step_parts
+        """What these steps spent their time on, over all ranks."""
+        return step_parts_of(self.attempts, self.steps_by_rank)
 
     @cached_property
     def faults(self) -> FaultHistory:
-        return faults_in(self.record, self._timeline)
+        return faults_of(self.attempts)
 
     @cached_property
     def hosts(self) -> dict[str, HostSensors]:
-        return host_sensors_of(self.record, self._timeline)
+        return host_sensors_of(self.attempts, self.record.tables)
 
     @cached_property
     def host_traffic(self) -> list[HostTraffic]:
-        return host_traffic_of(self._timeline, self.hosts)
+        return host_traffic_of(self.attempts, self.steps_by_rank, self.hosts)
 
     @cached_property
     def silences(self) -> list[Silence]:
-        return silences_in(self.record, self._timeline)
+        return silences_of(self.attempts, self.record.tables, self.step_parts, self.silent_s)
 
 
 def read_facts(run: RunDir, read_at: float) -> RunFacts:

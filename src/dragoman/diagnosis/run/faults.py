@@ -1,21 +1,21 @@
-"""What broke a run, what each fault cost and how it was got over. Pure, without torch.
+"""The faults of a run: what interrupted it, what each fault cost and how the run went on.
 
-The recorded events of a run come in. They are walked through in order, and what is done grows step
-by step; where the run went back to a checkpoint, the steps since then are taken off again, and are
-what the fault before it has cost. The time between the last sign of work and the next start is
-lost as well. Steps are counted by their numbers, so that torn lines change nothing.
+The attempts of the timeline come in. Their steps are followed in order; where the run went back to
+a checkpoint, the steps since then stand no longer, and are what the fault before has cost. The time
+from the last work to the next start is lost as well. Steps are counted by their numbers, so that
+torn lines change nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
-from dragoman.console import duration
-from dragoman.diagnosis.run.steps_done import StepsDone
-from dragoman.diagnosis.run.told_attempts import ToldAttempt, attempts_in
-from dragoman.telemetry.events import CheckpointSaved, Evaluated, Incident, StepDone
-from dragoman.telemetry.read.events import Recorded
+import numpy as np
+
+from dragoman.diagnosis.run.attempts import Attempt
+from dragoman.telemetry.events import Incident
+from dragoman.telemetry.read.columns import Array
 
 Kind = Literal["broken off", "failed", "preempted", "rolled back", "not whole"]
 
@@ -23,24 +23,24 @@ Kind = Literal["broken off", "failed", "preempted", "rolled back", "not whole"]
 @dataclass(frozen=True)
 class Fault:
     kind: Kind
-    """broken off: it ended without a word. rolled back: numbers went wrong, and the attempt itself
-    went back. not whole: it ended well, and what it had saved last could not be used."""
+    """broken off: no rank recorded an end. rolled back: the attempt diverged and went back itself.
+    not whole: the attempt ended well, and its newest checkpoint could not be used."""
     what: str
     at: float
     """Seconds since 1970."""
     attempt: int
     step: int
     """The last that was done."""
-    rank: int | None
-    """None: of none alone, or nobody knows."""
-    host: str
-    """Empty: of none alone, or nobody knows."""
+    rank: int | None = None
+    """None: of no single rank, or nobody knows."""
+    host: str = ""
+    """Of that rank; empty: of no single host, or nobody knows."""
     lost_steps: int = 0
     """Done after the checkpoint from which the run went on."""
     lost_s: float = 0.0
     """The time that these steps took, with what was done between them."""
     down_s: float = 0.0
-    """From the last sign of work to the next start; of a run that has not gone on, to its end."""
+    """From the last work to the next start; of a run that has not gone on, to its last event."""
     recovery: str = ""
     """How the run went on; empty: it has not yet, and the costs are what they will be at least."""
 
@@ -53,8 +53,7 @@ class Fault:
 class FaultHistory:
     faults: tuple[Fault, ...]
     useful_steps: int
-    """That the model is made of."""
-    all_steps: int
+    """Steps that the model is made of."""
     useful_s: float
     """Neither lost nor down: steps that count, with evaluating, saving and starting."""
     all_s: float
@@ -63,6 +62,10 @@ class FaultHistory:
     @property
     def lost_steps(self) -> int:
         return sum(fault.lost_steps for fault in self.faults)
+
+    @property
+    def all_steps(self) -> int:
+        return self.useful_steps + self.lost_steps
 
     @property
     def cost_s(self) -> float:
@@ -79,179 +82,181 @@ class FaultHistory:
         return self.useful_s / self.all_s if self.all_s else 1.0
 
 
-def faults_of(events: Iterable[Recorded], is_running: bool = False) -> FaultHistory:
-    """`is_running`: the last attempt goes on at this moment, so that its silence means nothing."""
-    walk = _Walk()
-    for attempt in attempts_in(events):
-        walk.begin(attempt)
-        walk.follow(attempt)
-        walk.end(attempt)
-    walk.close(is_running)
-    down_s = sum(fault.down_s for fault in walk.faults if fault.kind != "rolled back")
-    all_s = walk.alive_s + down_s
-    return FaultHistory(
-        faults=tuple(walk.faults),
-        useful_steps=walk.done.steps,
-        all_steps=walk.done.steps + sum(fault.lost_steps for fault in walk.faults),
-        useful_s=max(0.0, all_s - sum(fault.cost_s for fault in walk.faults)),
-        all_s=all_s,
+def faults_of(attempts: Sequence[Attempt]) -> FaultHistory:
+    faults: list[Fault] = []
+    progress = _Progress(np.empty(0), np.empty(0), last_step=0)
+    started_after_step = min((attempt.first_step for attempt in attempts), default=1) - 1
+    before: Attempt | None = None
+    for attempt in attempts:
+        first, *rollbacks = _segments(attempt)
+        if before and (fault := _between(before, attempt, progress)):
+            faults.append(fault)
+        progress = progress.followed_by(first)
+        for segment in rollbacks:
+            faults.append(_rollback(attempt, segment, progress))
+            progress = progress.followed_by(segment)
+            started_after_step = min(started_after_step, segment.after_step)
+        # The file of another rank may hold more steps than that of the leading one.
+        progress = progress._replace(last_step=max(progress.last_step, attempt.last_step))
+        before = attempt
+    useful_steps = progress.last_step - started_after_step
+    if attempts and (fault := _unresumed(attempts[-1], progress)):
+        faults.append(fault)
+        useful_steps -= fault.lost_steps
+    down_s = sum(fault.down_s for fault in faults if fault.kind != "rolled back")
+    all_s = sum(attempt.worked_s for attempt in attempts) + down_s
+    cost_s = sum(fault.cost_s for fault in faults)
+    return FaultHistory(tuple(faults), useful_steps, max(0.0, all_s - cost_s), all_s)
+
+
+class _Segment(NamedTuple):
+    """Steps of one attempt between two places where the run went back."""
+
+    after_step: int
+    """It goes on from there: later steps of the segments before it are lost."""
+    steps: Array
+    """Increasing; the first segment of an attempt begins with the step that it goes on from."""
+    seconds: Array
+    """Of each step, until the next one begins: evaluating and saving belong to the step before."""
+    at: float
+    """When its first step was done, or when the attempt started."""
+    idle_s: float
+    """Since the segment before it in the same attempt."""
+
+
+class _Progress(NamedTuple):
+    """What a run has done so far and has not gone back behind."""
+
+    steps: Array
+    """Increasing."""
+    seconds: Array
+    last_step: int
+
+    def lost_by(self, after_step: int) -> tuple[int, float]:
+        """Returns the steps and seconds that are lost by going back to a step."""
+        lost_s = float(self.seconds[self._standing(after_step) :].sum())
+        return max(0, self.last_step - after_step), max(0.0, lost_s)
+
+    def followed_by(self, segment: _Segment) -> "_Progress":
+        standing = self._standing(segment.after_step)
+        return _Progress(
+            steps=np.append(self.steps[:standing], segment.steps),
+            seconds=np.append(self.seconds[:standing], segment.seconds),
+            last_step=int(segment.steps[-1]),
+        )
+
+    def _standing(self, after_step: int) -> int:
+        return int(np.searchsorted(self.steps, after_step, side="right"))
+
+
+def _segments(attempt: Attempt) -> Iterator[_Segment]:
+    """The start of the attempt stands before its steps, as the end of the one it goes on from."""
+    is_own = attempt.steps["rank"] == attempt.leading_rank
+    own = {name: attempt.steps[name][is_own] for name in ("step", "at", "monotonic_at", "step_s")}
+    steps = np.append(attempt.first_step - 1, own["step"])
+    at = np.append(attempt.started_at, own["at"])
+    ended = np.append(attempt.started_monotonic_at, own["monotonic_at"])
+    began = np.append(attempt.started_monotonic_at, own["monotonic_at"] - own["step_s"])
+    ended[-1] = attempt.worked_monotonic_at
+    goes_back = np.flatnonzero(np.diff(steps) <= 0) + 1
+    for begin, end in pairwise([0, *goes_back.tolist(), len(steps)]):
+        yield _Segment(
+            after_step=int(steps[begin]) - 1 if begin else int(steps[0]),
+            steps=steps[begin:end],
+            seconds=np.diff(np.append(began[begin:end], ended[end - 1])),
+            at=float(at[begin]),
+            idle_s=max(0.0, float(began[begin] - ended[begin - 1])) if begin else 0.0,
+        )
+
+
+def _rollback(attempt: Attempt, segment: _Segment, progress: _Progress) -> Fault:
+    to_step, last_step = segment.after_step, progress.last_step
+    incident = _incident_of_rollback(attempt, last_step, to_step)
+    lost_steps, lost_s = progress.lost_by(to_step)
+    return Fault(
+        kind="rolled back",
+        what=incident.message if incident else "the attempt went back by itself",
+        at=segment.at,
+        attempt=attempt.number,
+        step=last_step,
+        lost_steps=lost_steps,
+        lost_s=lost_s,
+        down_s=segment.idle_s,
+        recovery=f"the same attempt went on from step {to_step:,}",
     )
 
 
-def described(history: FaultHistory) -> list[str]:
-    """In words: first all together, then a line for each."""
-    count = len(history.faults)
-    lost = f", {history.lost_steps:,} steps and {duration(history.cost_s)} lost" if count else ""
-    steps, seconds = history.step_goodput, history.time_goodput
-    lines = [
-        f"{count} fault{'' if count == 1 else 's'}{lost}; "
-        f"goodput {steps:.1%} of the steps, {seconds:.1%} of the time"
-    ]
-    for fault in history.faults:
-        at = datetime.fromtimestamp(fault.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        lines.append(
-            f"{at}, attempt {fault.attempt}, step {fault.step:,}: {fault.kind}: {fault.what}; "
-            f"lost {fault.lost_steps:,} steps and {duration(fault.lost_s)}, down for "
-            f"{duration(fault.down_s)}; {fault.recovery or 'the run has not gone on yet'}"
-        )
-    return lines
+def _incident_of_rollback(attempt: Attempt, last_step: int, to_step: int) -> Incident | None:
+    """Returns the incident of going back from one step to another. Lines of steps that were torn on
+    either side make it look shorter than it was."""
+    distances = {
+        (incident.step - last_step) + (to_step - incident.rollback_step): incident
+        for incident in attempt.incidents
+        if incident.rollback_step is not None
+        and incident.step >= last_step
+        and incident.rollback_step <= to_step
+    }
+    return distances[min(distances)] if distances else None
 
 
-class _Walk:
-    def __init__(self) -> None:
-        self.done = StepsDone()
-        self.faults: list[Fault] = []
-        self.alive_s = 0.0
-        """Of attempts, up to their last sign of work."""
-        self._open: Fault | None = None
-        """What ended the last attempt, until it is known how the run went on."""
-        self._before: ToldAttempt | None = None
-        self._worked_at = 0.0
-        """Last sign of work, on the wall clock."""
-        self._saved_step = 0
-
-    def begin(self, attempt: ToldAttempt) -> None:
-        first_step = attempt.first_step(self.done.last)
-        fault, self._open = self._open, None
-        last_before = self.done.last if self.done.first is not None else first_step - 1
-        lost_steps, lost_s = self.done.go_back_to(first_step - 1)
-        if fault is None and self._before and lost_steps:
-            fault = Fault(
-                kind="not whole",
-                what="the newest checkpoint could not be used",
-                at=self._worked_at,
-                attempt=self._before.number,
-                step=last_before,
-                rank=None,
-                host="",
-            )
-        elif fault:
-            fault = replace(fault, down_s=max(0.0, attempt.begun_at - self._worked_at))
-        if fault:
-            self.faults.append(
-                replace(
-                    fault,
-                    lost_steps=lost_steps,
-                    lost_s=lost_s,
-                    recovery=_recovery(attempt, self._before, first_step - 1),
-                )
-            )
-        self._saved_step = first_step - 1
-        self._worked_at = attempt.begun_at
-
-    def follow(self, attempt: ToldAttempt) -> None:
-        begun_at = worked_at = stepped_at = attempt.leading[0].monotonic_at
-        trouble = ""
-        for wall_at, monotonic_at, event in attempt.leading:
-            match event:
-                case StepDone(step=step, step_s=step_s):
-                    between_s = monotonic_at - step_s - stepped_at
-                    if step <= self.done.last:
-                        self._roll_back(attempt, wall_at, step - 1, between_s, trouble)
-                    else:
-                        self.done.add(self.done.last, between_s)
-                    self.done.add(step, step_s)
-                    stepped_at = monotonic_at
-                case CheckpointSaved(step=step):
-                    self._saved_step = step
-                case Incident(message=trouble):
-                    continue
-                case Evaluated():
-                    pass
-                case _:
-                    continue
-            worked_at, self._worked_at = monotonic_at, wall_at
-        self.done.add(self.done.last, worked_at - stepped_at)
-        if attempt.last_step is not None:  # another rank's file may hold more than the leading one
-            self.done.add(max(self.done.last, attempt.last_step), 0.0)
-        self.alive_s += worked_at - begun_at
-
-    def end(self, attempt: ToldAttempt) -> None:
-        self._before = attempt
-        self._open = _ending(attempt, self.done.last)
-
-    def close(self, is_running: bool) -> None:
-        if self._open is None or self._before is None:
-            return
-        if is_running and not self._before.ends:
-            return
-        lost_steps, lost_s = self.done.go_back_to(min(self._saved_step, self.done.last))
-        down_s = max(0.0, self._before.last_sign_at - self._worked_at)
-        self.faults.append(replace(self._open, lost_steps=lost_steps, lost_s=lost_s, down_s=down_s))
-
-    def _roll_back(
-        self, attempt: ToldAttempt, at: float, to_step: int, down_s: float, trouble: str
-    ) -> None:
-        last = self.done.last
-        lost_steps, lost_s = self.done.go_back_to(to_step)
-        self.faults.append(
-            Fault(
-                kind="rolled back",
-                what=trouble or "the attempt went back by itself",
-                at=at,
-                attempt=attempt.number,
-                step=last,
-                rank=None,
-                host="",
-                lost_steps=lost_steps,
-                lost_s=lost_s,
-                down_s=max(0.0, down_s),
-                recovery=f"the same attempt went on from step {to_step:,}",
-            )
-        )
-        self._saved_step = min(self._saved_step, to_step)
+def _between(before: Attempt, attempt: Attempt, progress: _Progress) -> Fault | None:
+    """Returns the fault from which an attempt has recovered the run; None: it was only paused."""
+    after_step, last_step = attempt.first_step - 1, progress.last_step
+    lost_steps, lost_s = progress.lost_by(after_step)
+    fault = _ending(before, last_step)
+    if fault:
+        fault = replace(fault, down_s=max(0.0, attempt.started_at - before.worked_at))
+    elif lost_steps:
+        what = "the newest checkpoint could not be used"
+        fault = Fault("not whole", what, before.worked_at, before.number, last_step)
+    else:
+        return None
+    recovery = _recovery(before, attempt)
+    return replace(fault, lost_steps=lost_steps, lost_s=lost_s, recovery=recovery)
 
 
-def _ending(attempt: ToldAttempt, last_step: int) -> Fault | None:
-    """The fault with which an attempt ended, without its costs; None: it ended well."""
+def _unresumed(last: Attempt, progress: _Progress) -> Fault | None:
+    """Returns the fault that ended the run as far as it has come; None: it goes on or ended well.
+    It will lose what it has not saved."""
+    fault = _ending(last, progress.last_step)
+    if last.state == "training" or fault is None:
+        return None
+    lost_steps, lost_s = progress.lost_by(min(last.saved_step, progress.last_step))
+    down_s = max(0.0, last.last_event_at - last.worked_at)
+    return replace(fault, lost_steps=lost_steps, lost_s=lost_s, down_s=down_s)
+
+
+def _ending(attempt: Attempt, last_step: int) -> Fault | None:
+    """Returns the fault with which an attempt ended, without its costs; None: it ended well."""
     states = [end.event.state for end in attempt.ends]
     if "finished" in states:
         return None
-    number = attempt.number
     if not attempt.ends:
-        what = "no rank said a word: killed, or the host was lost"
-        alone = attempt.ranks <= 1
-        rank = min(attempt.starts, default=None) if alone else None
-        host = attempt.hosts[0] if len(attempt.hosts) == 1 else ""
-        return Fault("broken off", what, attempt.last_sign_at, number, last_step, rank, host)
-    is_failed = "failed" in states
-    at, writer, event = next(
-        end for end in attempt.ends if not is_failed or end.event.state == "failed"
-    )
+        return Fault(
+            kind="broken off",
+            what="no rank said a word: killed, or the host was lost",
+            at=attempt.last_event_at,
+            attempt=attempt.number,
+            step=last_step,
+            rank=attempt.leading_rank if attempt.ranks == 1 else None,
+            host=attempt.host_names[0] if len(attempt.host_names) == 1 else "",
+        )
+    kind: Kind = "failed" if "failed" in states else "preempted"
+    at, writer, event = next(end for end in attempt.ends if end.event.state == kind)
+    rank: int | None = event.culprit_rank
+    host = event.culprit_host
+    # Where none is named, it is who failed first. When several were asked to stop, it is nobody.
+    if rank is None and (kind == "failed" or attempt.ranks == 1):
+        rank, host = writer, attempt.hosts.get(writer, "")
     what = event.reason.partition("\n")[0]
-    kind: Kind = "failed" if is_failed else "preempted"
-    if event.culprit_rank is not None:
-        culprit = event.culprit_rank, event.culprit_host
-        return Fault(kind, what, at, number, last_step, *culprit)
-    if not is_failed and attempt.ranks > 1:  # all were asked to stop
-        return Fault(kind, what, at, number, last_step, None, "")
-    return Fault(kind, what, at, number, last_step, writer, attempt.host_of(writer))
+    return Fault(kind, what, at, attempt.number, last_step, rank, host)
 
 
-def _recovery(attempt: ToldAttempt, before: ToldAttempt | None, step: int) -> str:
+def _recovery(before: Attempt, attempt: Attempt) -> str:
     ranks = f"{attempt.ranks} rank{'' if attempt.ranks == 1 else 's'}"
-    if before and before.ranks != attempt.ranks:
+    if before.ranks != attempt.ranks:
         ranks += f" instead of {before.ranks}"
-    where = f" on {', '.join(attempt.hosts)}" if attempt.hosts else ""
+    where = f" on {', '.join(attempt.host_names)}" if attempt.hosts else ""
+    step = attempt.first_step - 1
     how = f"went on from step {step:,}" if step else "started over"
     return f"attempt {attempt.number} {how} with {ranks}{where}"

@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.hosts import LOOPBACK, HostSensors, host_of
 from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import RunTimeline
 from dragoman.diagnosis.speed.bottleneck import Link, messages_of
 from dragoman.model.size import size_of
 from dragoman.telemetry.read.columns import Array
 from dragoman.telemetry.read.rows import group_column
+from dragoman.telemetry.read.tables import Table
 
 WAYS = ("sent", "received")
 
@@ -44,11 +45,15 @@ class HostTraffic(NamedTuple):
         return max((rate for rate in seen if not math.isnan(rate)), default=math.nan)
 
 
-def host_traffic_of(timeline: RunTimeline, sensors: Mapping[str, HostSensors]) -> list[HostTraffic]:
+def host_traffic_of(
+    attempts: Sequence[Attempt],
+    steps_by_rank: Mapping[int, Table],
+    sensors: Mapping[str, HostSensors],
+) -> list[HostTraffic]:
     """Of each host that has counted, in the order of the ranks."""
     counted: dict[str, list[tuple[Array, ...]]] = defaultdict(list)
-    for attempt in timeline.attempts:
-        for rank, steps in timeline.steps_by_rank.items():
+    for attempt in attempts:
+        for rank, steps in steps_by_rank.items():
             begin, end = np.searchsorted(steps["attempt"], [attempt.number, attempt.number + 1])
             sent, received, predicted = (
                 group_column(steps, "traffic_bytes", way)[begin:end] for way in (*WAYS, "predicted")
@@ -58,7 +63,7 @@ def host_traffic_of(timeline: RunTimeline, sensors: Mapping[str, HostSensors]) -
             if told.any():
                 columns = (sent[told], received[told], predicted[told], step_s[told])
                 counted[host_of(attempt, rank)].append(columns)
-    has_one_host = len({host for a in timeline.attempts for host in a.host_names}) <= 1
+    has_one_host = len({host for a in attempts for host in a.host_names}) <= 1
     return [
         _of_host(host, pieces, sensors.get(host), has_one_host) for host, pieces in counted.items()
     ]

@@ -1,17 +1,16 @@
 """What the sensors of each host said while steps were done."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import RunTimeline
 from dragoman.telemetry.events import SensorReading, SensorsFound
 from dragoman.telemetry.read.columns import Array
 from dragoman.telemetry.read.rows import events_of, files_of, group_column
-from dragoman.telemetry.read.tables import Table
+from dragoman.telemetry.read.tables import RunTables, Table
 
 LOOPBACK = "lo"
 
@@ -89,13 +88,13 @@ class HostSensors:
         return max(sent, key=lambda name: sent[name]) if sent else ""
 
 
-def host_sensors_of(record: RunRecord, timeline: RunTimeline) -> dict[str, HostSensors]:
+def host_sensors_of(attempts: Sequence[Attempt], tables: RunTables) -> dict[str, HostSensors]:
     """By host, in the order of the ranks."""
-    read, found = record.tables[SensorReading], record.tables[SensorsFound]
-    attempts = {attempt.number: attempt for attempt in timeline.attempts}
+    read, found = tables[SensorReading], tables[SensorsFound]
+    by_number = {attempt.number: attempt for attempt in attempts}
     readings: dict[str, list[Table]] = defaultdict(list)
     for (number, rank), rows in files_of(read).items():
-        attempt = attempts[number]
+        attempt = by_number[number]
         table = read.where(rows)  # type: ignore[arg-type]
         readings[host_of(attempt, rank)].append(_during_steps(table, attempt))
     cores: dict[str, int | None] = {}

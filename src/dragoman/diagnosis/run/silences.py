@@ -1,13 +1,12 @@
 """When a run did nothing: no step, evaluation or save for much longer than a step takes."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
-from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.steps import HANG_OVER_MEDIAN, HANG_S, StepParts
-from dragoman.diagnosis.run.timeline import RunTimeline
 from dragoman.telemetry.events import CheckpointSaved, Evaluated
 from dragoman.telemetry.read.columns import Array
 from dragoman.telemetry.read.tables import RunTables
@@ -33,30 +32,32 @@ class Silence(NamedTuple):
     """In that step, as far as its ranks have recorded it."""
 
 
-def silences_in(record: RunRecord, timeline: RunTimeline) -> list[Silence]:
+def silences_of(
+    attempts: Sequence[Attempt], tables: RunTables, step_parts: StepParts, silent_s: float
+) -> list[Silence]:
+    """`silent_s`: how long the last attempt, if it goes on, has been silent at the reading."""
+    found: list[Silence] = []
+    for attempt in attempts:
+        until = attempt.ended_at + (silent_s if attempt.state == "training" else 0.0)
+        found += _silences_of(attempt, tables, until)
     return [
-        silence._replace(waited_for=_waited_for(silence, timeline.step_parts))
-        for attempt in timeline.attempts
-        for silence in silences_of(attempt, record.tables, _until(timeline, attempt))
+        silence._replace(waited_for=_waited_for(silence, step_parts))
+        if silence.is_step
+        else silence
+        for silence in found
     ]
 
 
-def _waited_for(silence: Silence, anatomy: StepParts) -> str:
-    is_it = (anatomy.attempt == silence.attempt) & (anatomy.step == silence.step + 1)
-    if not silence.is_step or not is_it.any():
+def _waited_for(silence: Silence, step_parts: StepParts) -> str:
+    is_it = (step_parts.attempt == silence.attempt) & (step_parts.step == silence.step + 1)
+    if not is_it.any():
         return ""
-    split = anatomy.mean(is_it)._asdict()
+    split = step_parts.mean(is_it)._asdict()
     longest = max(_WAITS, key=lambda part: np.nan_to_num(split[part]))
     return _WAITS[longest] if split[longest] > split["step_s"] / 2 else ""
 
 
-def _until(timeline: RunTimeline, attempt: Attempt) -> float:
-    """What goes on now is silent up to the moment of reading."""
-    is_running = attempt is timeline.attempts[-1] and attempt.state == "training"
-    return attempt.ended_at + (timeline.silent_s if is_running else 0.0)
-
-
-def silences_of(attempt: Attempt, tables: RunTables, until: float) -> list[Silence]:
+def _silences_of(attempt: Attempt, tables: RunTables, until: float) -> list[Silence]:
     steps = attempt.steps
     if not len(steps):
         return []

@@ -1,23 +1,27 @@
-"""What happened, in order: the record of a run comes in, and which of its events count goes out.
+"""The timeline of a run: its attempts in order, and which of their steps and evaluations count.
 
 A resumed run goes on from its last checkpoint. Whatever an earlier attempt did after that step is
-not part of the model: it is lost, its time was spent, and a later attempt takes its place. An
-attempt may also go back by itself, when numbers went wrong: then its file has the same steps twice,
-and the later ones count.
+not part of the model: it is lost, its time was spent, and a later attempt replaces it. An attempt
+may also roll back by itself, when it diverges: then its file has the same steps twice, and the
+later ones count.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from dragoman.diagnosis.run.attempts import Attempt, OwnSteps, attempt_of
-from dragoman.diagnosis.run.lifetimes import lifetimes_of, silence_s
+from dragoman.diagnosis.run.attempts import (
+    Attempt,
+    OwnSteps,
+    attempt_of,
+    least_from,
+    lifetimes_of,
+    silence_s,
+)
 from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.steps import StepParts, step_parts_of
 from dragoman.telemetry.events import AttemptStarted, Evaluated, StepDone
 from dragoman.telemetry.read.columns import Array
 from dragoman.telemetry.read.rows import events_by_rank, files_of, taken
@@ -29,27 +33,14 @@ class RunTimeline:
     attempts: list[Attempt]
     """In order of their numbers."""
     steps: Table
-    """That the model is made of, as the lowest rank of each attempt saw them, each once."""
+    """That the model is made of, each once, as the lowest rank of each attempt recorded them."""
+    rows_by_rank: dict[int, Array]
+    """Rank -> rows of the same steps in the table of all steps, as far as that rank recorded them.
+    The rows rather than the steps, since those are most of what a run has recorded."""
     evaluations: list[Evaluated]
     """Of these steps, each once."""
     silent_s: float
-    """Between the last sign of life and the reading."""
-    _done: Table
-    _rows_by_rank: dict[int, Array]
-
-    @cached_property
-    def steps_by_rank(self) -> dict[int, Table]:
-        """Rank -> the same steps as that rank saw them, as far as it has recorded them."""
-        return {rank: taken(self._done, rows) for rank, rows in self._rows_by_rank.items()}
-
-    @cached_property
-    def step_parts(self) -> StepParts:
-        """The parts of these steps over all ranks."""
-        return step_parts_of(self.attempts, self.steps_by_rank)
-
-    @property
-    def wall_s(self) -> float:
-        return math.fsum(attempt.wall_s for attempt in self.attempts)
+    """From the last sign of life to the reading."""
 
 
 def why_no_common_step(steps: Table) -> str:
@@ -77,9 +68,14 @@ def timeline_of(record: RunRecord) -> RunTimeline:
     lost_from_step = math.inf
     for number in reversed(numbers):
         files = by_attempt.get(number, {})
-        still = {rank: rows[_not_repeated(done["step"][rows])] for rank, rows in files.items()}
-        kept = {rank: rows[done["step"][rows] < lost_from_step] for rank, rows in still.items()}
-        own = _seen_by_the_lowest(files, still, done)
+        not_repeated = {
+            rank: rows[done["step"][rows] < least_from(done["step"][rows])[1:]]
+            for rank, rows in files.items()
+        }
+        kept = {
+            rank: rows[done["step"][rows] < lost_from_step] for rank, rows in not_repeated.items()
+        }
+        own = _recorded_by_the_lowest(files, not_repeated, done)
         counts = np.isin(own, np.concatenate([own[:0], *kept.values()]))
         attempts.append(
             attempt_of(
@@ -101,12 +97,11 @@ def timeline_of(record: RunRecord) -> RunTimeline:
     return RunTimeline(
         attempts=attempts,
         steps=taken(done, in_order),
-        evaluations=_counting_evaluations(attempts),
-        silent_s=silent_s,
-        _done=done,
-        _rows_by_rank={
+        rows_by_rank={
             rank: np.concatenate(rows[::-1]) for rank, rows in sorted(rows_by_rank.items())
         },
+        evaluations=_counting_evaluations(attempts),
+        silent_s=silent_s,
     )
 
 
@@ -118,21 +113,15 @@ def _rows_of_steps(done: Table) -> dict[int, dict[int, Array]]:
     return found
 
 
-def _not_repeated(steps: Array) -> Array:
-    """Of the steps of one file: those that it has not gone back behind later."""
-    least_from_here = np.minimum.accumulate(steps[::-1])[::-1]
-    least_after = np.append(least_from_here[1:], np.iinfo(np.int64).max)
-    return np.asarray(steps < least_after)
-
-
-def _seen_by_the_lowest(
-    files: Mapping[int, Array], still: Mapping[int, Array], done: Table
+def _recorded_by_the_lowest(
+    files: Mapping[int, Array], not_repeated: Mapping[int, Array], done: Table
 ) -> Array:
     """Rows of the lowest rank that has any; what its file lacks, torn or lost, from the others."""
     ranks = sorted(files)
     own = files[ranks[0]] if ranks else np.empty(0, dtype=np.int64)
     for rank in ranks[1:]:
-        missing = still[rank][~np.isin(done["step"][still[rank]], done["step"][own])]
+        rows = not_repeated[rank]
+        missing = rows[~np.isin(done["step"][rows], done["step"][own])]
         if len(missing):
             own = np.concatenate([own, missing])
             own = own[np.argsort(done["at"][own], kind="stable")]
@@ -145,7 +134,7 @@ def _first_steps(
     by_attempt: Mapping[int, Mapping[int, Array]],
     done: Table,
 ) -> dict[int, int]:
-    """As the attempt said at its start; else the first that was seen; else it did none."""
+    """As the attempt recorded it at its start; else its first recorded step; else the next one."""
     found = {}
     last_done = 0
     for number in numbers:
@@ -159,7 +148,7 @@ def _first_steps(
 
 
 def _counting_evaluations(attempts: Sequence[Attempt]) -> list[Evaluated]:
-    """Where a step was looked at twice, the later look counts."""
+    """Where a step was evaluated twice, the later evaluation counts."""
     found: dict[int, Evaluated] = {}
     for attempt in attempts:
         lost = {id(evaluation) for evaluation in attempt.lost_evaluations}

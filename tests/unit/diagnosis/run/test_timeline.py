@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
+from dragoman.diagnosis.run.facts import RunFacts, read_facts
 from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import RunTimeline, timeline_of
 from dragoman.errors import ConfigError, UserError
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import (
@@ -25,18 +25,18 @@ def run(tmp_path: Path) -> FakeRun:
     return FakeRun(tmp_path / "run")
 
 
-def history(run: FakeRun, read_s_after_start: float = 5000.0) -> RunTimeline:
-    return timeline_of(read_run(run.directory, read_at=WALL_AT + read_s_after_start))
+def read(run: FakeRun, read_s_after_start: float = 5000.0) -> RunFacts:
+    return read_facts(run.directory, read_at=WALL_AT + read_s_after_start)
 
 
-def losses(found: RunTimeline) -> dict[int, float]:
+def losses(found: RunFacts) -> dict[int, float]:
     return dict(zip(found.steps["step"].tolist(), found.steps["loss"].tolist(), strict=True))
 
 
 def test_steps_after_the_checkpoint_that_the_next_attempt_went_on_from_are_lost(run):
     run.with_events([(0.0, started()), *((float(n), step(n, loss=9.0)) for n in (1, 2, 3, 4))])
     run.with_events([(0.0, started(attempt=2, first_step=3)), (1.0, step(3, loss=5.0))], attempt=2)
-    found = history(run)
+    found = read(run)
 
     assert losses(found) == {1: 9.0, 2: 9.0, 3: 5.0}
     assert found.attempts[0].lost_steps == 2
@@ -55,7 +55,7 @@ def test_an_attempt_that_goes_back_has_its_later_steps_counted(run):
             (8.0, evaluated(4, bleu=20.0)),
         ]
     )
-    found = history(run)
+    found = read(run)
 
     assert losses(found) == {1: 9.0, 2: 9.0, 3: 5.0, 4: 4.0}
     assert found.attempts[0].lost_steps == 2
@@ -68,7 +68,7 @@ def test_a_run_that_went_back_twice_in_one_attempt(run):
     events = [(float(at), step(n, loss=float(at))) for at, n in enumerate(order)]
     run.with_events([(0.0, started()), *events])
 
-    assert losses(history(run)) == {1: 0.0, 2: 7.0, 3: 8.0}
+    assert losses(read(run)) == {1: 0.0, 2: 7.0, 3: 8.0}
 
 
 def test_an_evaluation_that_a_resumed_run_repeats_counts_once(run):
@@ -78,14 +78,14 @@ def test_an_evaluation_that_a_resumed_run_repeats_counts_once(run):
         attempt=2,
     )
 
-    assert [(e.step, e.bleu) for e in history(run).evaluations] == [(1, 2.0)]
+    assert [(e.step, e.bleu) for e in read(run).evaluations] == [(1, 2.0)]
 
 
 def test_attempts_may_have_different_ranks_and_hosts(run):
     for rank in (0, 1, 2):
         run.with_events([(0.0, started(rank=rank, ranks=3)), (1.0, step(1))], rank=rank)
     run.with_events([(0.0, started(attempt=2, first_step=2)), (1.0, step(2))], attempt=2)
-    found = history(run)
+    found = read(run)
 
     assert [attempt.ranks for attempt in found.attempts] == [3, 1]
     assert [a.host_names for a in found.attempts] == [["host-0", "host-1", "host-2"], ["host-0"]]
@@ -100,12 +100,12 @@ def test_what_the_lowest_rank_lacks_is_taken_from_the_others(run):
         rank=1,
     )
 
-    assert losses(history(run)) == {1: 9.0, 2: 1.0, 3: 7.0, 4: 1.0}
+    assert losses(read(run)) == {1: 9.0, 2: 1.0, 3: 7.0, 4: 1.0}
 
 
 def test_a_run_whose_rank_0_has_left_no_file_is_that_of_rank_1(run):
     run.with_events([(0.0, started(rank=1, ranks=2)), (1.0, step(1)), (2.0, step(2))], rank=1)
-    found = history(run)
+    found = read(run)
 
     assert list(losses(found)) == [1, 2]
     assert found.attempts[0].ranks == 2
@@ -115,7 +115,7 @@ def test_a_run_whose_rank_0_has_left_no_file_is_that_of_rank_1(run):
 def test_an_attempt_that_says_nothing_of_its_start_takes_nothing_from_the_ones_before(run):
     run.with_events([(0.0, started()), (1.0, step(1)), (2.0, step(2))])
     run.with_events([(0.0, Incident(0, "other", "no memory"))], attempt=2)
-    found = history(run)
+    found = read(run)
 
     assert list(losses(found)) == [1, 2]
     assert found.attempts[1].first_step == 3
@@ -129,7 +129,7 @@ def test_a_wall_clock_that_is_set_during_the_run_changes_no_duration(run):
         + to_line(Stamped(WALL_AT - 7200, 501.0, step(1)))
         + to_line(Stamped(WALL_AT + 7200, 502.0, step(2)))
     )
-    found = history(run)
+    found = read(run)
 
     assert found.attempts[0].wall_s == 2.0
     assert found.attempts[0].ended_at == WALL_AT + 2.0
@@ -146,7 +146,7 @@ def test_a_host_whose_clock_is_ahead_does_not_keep_a_dead_run_alive(run):
         ],
         rank=1,
     )
-    found = history(run, read_s_after_start=1000.0)
+    found = read(run, read_s_after_start=1000.0)
 
     assert found.silent_s == 999.0
     assert found.attempts[0].state == "broken off"
@@ -162,7 +162,7 @@ def test_torn_lines_and_unknown_kinds_are_counted_and_passed_over(run):
     )
     record = read_run(run.directory, read_at=WALL_AT)
 
-    assert list(losses(timeline_of(record))) == [1, 2]
+    assert list(losses(RunFacts(record))) == [1, 2]
     assert any("2 lines are torn or of a kind" in sentence for sentence in record.unreadable)
 
 
@@ -173,7 +173,7 @@ def test_events_with_a_field_of_another_type_are_counted_and_passed_over(run):
     text = path.read_text().replace('"odd"', '["a", "list"]')
     path.write_text(text.replace('"samples":[', '"samples":[7,', 1))
     record = read_run(run.directory, read_at=WALL_AT)
-    found = timeline_of(record)
+    found = RunFacts(record)
 
     assert found.attempts[0].incidents == [Incident(2, "other", "even")]
     assert [evaluation.step for evaluation in found.evaluations] == [2]
@@ -184,15 +184,15 @@ def test_a_device_is_known_by_rank(run):
     gpu = DeviceFound("cuda:0", "A100", "bf16", 3.12e14, None)
     run.with_events([(0.0, started()), (0.5, gpu), (1.0, step(1))])
 
-    assert history(run).attempts[0].devices == {0: gpu}
+    assert read(run).attempts[0].devices == {0: gpu}
 
 
 @pytest.mark.parametrize("has_folder", [True, False])
-def test_a_run_without_any_event_has_an_empty_history(run, has_folder):
+def test_a_run_without_any_event_has_an_empty_read(run, has_folder):
     if has_folder:
         run.directory.events.mkdir()
         run.directory.events_of(1, 0).write_text("")
-    found = history(run)
+    found = read(run)
 
     assert found.attempts == []
     assert len(found.steps) == 0
@@ -205,7 +205,7 @@ def test_the_first_to_end_gives_the_reason_on_one_clock(run):
     run.with_events(
         [(0.0, started(rank=1, ranks=2)), (9.0, AttemptEnded(1, "failed", "no memory"))], rank=1
     )
-    attempt = history(run).attempts[0]
+    attempt = read(run).attempts[0]
 
     assert [end.rank for end in attempt.ends] == [0, 1]
     assert (attempt.state, attempt.reason) == ("failed", "rank 0: lost rank 1")
@@ -213,7 +213,7 @@ def test_the_first_to_end_gives_the_reason_on_one_clock(run):
 
 def test_losses_that_are_no_numbers_stay_where_they_are(run):
     run.with_events([(0.0, started()), (1.0, step(1, loss=math.nan)), (2.0, evaluated(1, None))])
-    found = history(run)
+    found = read(run)
 
     assert math.isnan(found.steps["loss"][0])
     assert found.evaluations[0].bleu is None
@@ -268,13 +268,13 @@ def test_a_name_with_a_flipped_byte_costs_that_line_only(run):
     record = read_run(run.directory, read_at=WALL_AT)
 
     assert len(record.tables[SensorReading]) == 2
-    assert list(losses(timeline_of(record))) == [1]
+    assert list(losses(RunFacts(record))) == [1]
 
 
 def test_a_clock_that_was_compared_with_rubbish_moves_no_event(run):
     run.with_events([(0.0, started(ranks=2)), (1.0, step(1))])
     rubbish = ClockOffset("host-1", math.nan, math.nan, math.nan)
     run.with_events([(0.0, started(rank=1, ranks=2)), (0.5, rubbish), (1.0, step(1))], rank=1)
-    found = history(run)
+    found = read(run)
 
     assert found.steps_by_rank[1]["at"].tolist() == [WALL_AT + 1.0]
