@@ -63,7 +63,7 @@ class Watch(Protocol):
         ...
 
 
-class Nobody:
+class NullObserver:
     def after_step(self, done: StepDone, parts_by_rank: Sequence[RankParts]) -> str | None:
         return None
 
@@ -71,7 +71,7 @@ class Nobody:
         return None
 
 
-class Careful:
+class SafeObserver:
     """Another observer, whose own errors stop no run: it says so once and looks no more."""
 
     def __init__(self, observer: Observer) -> None:
@@ -90,14 +90,14 @@ class Careful:
             return self._give_up(error)
 
     def _give_up(self, error: Exception) -> str:
-        self._observer = Nobody()
+        self._observer = NullObserver()
         return f"warning: the run cannot be judged any more ({error!r}); it goes on"
 
 
-def nobody(
+def watch_nothing(
     config: Config,
     hosts: Sequence[str],
     gradient_bytes: int,
     evaluations: Sequence[Evaluated],
 ) -> Observer:
-    return Nobody()
+    return NullObserver()

@@ -62,7 +62,7 @@ def take_step(
             [
                 gradients.loss_sum,
                 seconds if group.leads else 0.0,
-                float(interruption.asked),
+                float(interruption.is_requested),
                 float(gradients.ran_out),
                 float(group.leads and training.saving.is_due(state, seconds)),
                 float(group.leads and training.saving.is_busy),
