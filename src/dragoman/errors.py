@@ -7,16 +7,33 @@ DragomanError
     ├── CorruptFileError   a file of ours that does not verify
     ├── StorageError       no space left, no right to write
     ├── LostPeerError      another rank has gone away
-    └── SaidElsewhere      another rank has failed and says why; this one only ends with it
+    ├── DivergedError      the loss is lost, and rollbacks did not help
+    ├── OutOfMemoryError   even single pairs do not fit into a rank's memory
+    ├── WeightsDifferError replicas that should be equal hold different weights
+    └── FailedElsewhereError  another rank has failed and reports why; this one only ends with it
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
+
+
+class NamedRank(NamedTuple):
+    rank: int
+    host: str
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} on {self.host}"
 
 
 class DragomanError(Exception):
     exit_code = 1
+
+    def __init__(self, *message: str, culprit: NamedRank | None = None) -> None:
+        super().__init__(*message)
+        self.culprit = culprit
+        """The one rank that it happened to; None: several, or nobody knows."""
 
 
 class UserError(DragomanError):
@@ -54,7 +71,19 @@ class LostPeerError(RunError):
     pass
 
 
-class SaidElsewhere(RunError):  # noqa: N818 - it is the absence of an error of its own
+class DivergedError(RunError):
+    pass
+
+
+class OutOfMemoryError(RunError):
+    pass
+
+
+class WeightsDifferError(RunError):
+    pass
+
+
+class FailedElsewhereError(RunError):
     def __init__(self, exit_code: int) -> None:
         super().__init__()
         self.exit_code = exit_code

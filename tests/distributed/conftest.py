@@ -15,7 +15,7 @@ from processes import steps
 from dragoman.config import parse_config
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import Incident, StepDone
+from dragoman.telemetry.events import AttemptEnded, Event, Incident, StepDone
 from dragoman.telemetry.read.events import read_events
 
 TESTS = Path(__file__).parents[1]
@@ -35,7 +35,7 @@ class Played:
     def said(self, scenario: str) -> str:
         """The one sentence with which all ranks have stopped; rank 0 says it."""
         first, *others = self.seen(scenario)
-        assert [other["error"] for other in others] == ["SaidElsewhere"] * len(others)
+        assert [other["error"] for other in others] == ["FailedElsewhereError"] * len(others)
         return first["says"]
 
     def run(self, scenario: str, name: str = "run") -> RunDir:
@@ -44,11 +44,17 @@ class Played:
     def steps(self, scenario: str, name: str = "run") -> dict[int, StepDone]:
         return steps(self.run(scenario, name).root)
 
-    def troubles(self, scenario: str, name: str = "run") -> list[Incident]:
+    def incidents(self, scenario: str, name: str = "run") -> list[Incident]:
         """Of rank 0."""
+        return [e for e in self._events(scenario, name) if isinstance(e, Incident)]
+
+    def endings(self, scenario: str, name: str = "run") -> list[AttemptEnded]:
+        """As rank 0 has recorded them."""
+        return [e for e in self._events(scenario, name) if isinstance(e, AttemptEnded)]
+
+    def _events(self, scenario: str, name: str) -> list[Event]:
         recorded = read_events(self.run(scenario, name), rank=0)
-        events = [each.stamped.event for each in recorded]
-        return [event for event in events if isinstance(event, Incident)]
+        return [each.stamped.event for each in recorded]
 
 
 Start = Callable[..., subprocess.CompletedProcess[str]]

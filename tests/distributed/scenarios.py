@@ -23,11 +23,13 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.config import Config, parse_config
 from dragoman.distributed.group import Group, join
-from dragoman.errors import DragomanError, SaidElsewhere
+from dragoman.errors import DragomanError, FailedElsewhereError
 from dragoman.rundir import RunDir
 from dragoman.sync import Replicas
+from dragoman.telemetry.events import AttemptEnded
+from dragoman.training.interruption import interruptions
 from dragoman.training.tensors import whole
-from dragoman.training.train import Ending, train
+from dragoman.training.train import train
 from dragoman.training.updater import Updater
 
 Seen = dict[str, Any]
@@ -63,12 +65,16 @@ class Stage:
             try:
                 ending = self.train_or_fail(*overrides, run=run)
             except DragomanError as error:
-                return {"error": type(error).__name__, "says": str(error)}
-        return {"ending": list(ending), "weights": weights}
+                return {"error": type(error).__name__, "says": str(error), "culprit": error.culprit}
+        return {"ending": dataclasses.asdict(ending), "weights": weights}
 
-    def train_or_fail(self, *overrides: str, run: str = "run") -> Ending:
-        with patch("dragoman.training.train.join", lambda device: nullcontext(self.group)):
-            return train(self.config(*overrides), RunDir(self.folder / run))
+    def train_or_fail(self, *overrides: str, run: str = "run") -> AttemptEnded:
+        config, directory = self.config(*overrides), RunDir(self.folder / run)
+        with (
+            patch("dragoman.training.train.join", lambda device: nullcontext(self.group)),
+            interruptions() as interruption,
+        ):
+            return train(config, directory, interruption=interruption)
 
     @contextmanager
     def hosts(self):
@@ -321,6 +327,6 @@ if __name__ == "__main__":
     try:
         main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
     except DragomanError as failure:
-        if not isinstance(failure, SaidElsewhere):
+        if not isinstance(failure, FailedElsewhereError):
             print(f"error: {failure}", file=sys.stderr)
         sys.exit(failure.exit_code)

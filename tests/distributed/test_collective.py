@@ -27,17 +27,19 @@ def test_any_number_of_ranks_computes_the_same_losses_and_gradients(one, ranks, 
 
 def test_a_signal_to_one_rank_stops_all_after_the_same_step(two):
     endings = [seen["ending"] for seen in two.seen("signal")]
-    assert [(state, step) for state, _, step in endings] == [("preempted", 3)] * 2
-    assert all("rank 1 on" in reason and "SIGTERM" in reason for _, reason, _ in endings)
+    assert [(end["state"], end["cause"], end["step"]) for end in endings] == [
+        ("preempted", "signal", 3)
+    ] * 2
+    assert [end["culprit_rank"] for end in endings] == [1, 1]
     assert [c.step for c in all_checkpoints(two.run("signal").checkpoints)] == [3]
 
 
 def test_a_loss_that_is_no_number_on_one_rank_skips_the_same_update_on_all(two):
     steps = two.steps("nan")
     assert [step for step in steps if not steps[step].updated] == [3]
-    assert [trouble.step for trouble in two.troubles("nan")] == [3]
+    assert [(i.step, i.category) for i in two.incidents("nan")] == [(3, "update-skipped")]
     first, second = two.seen("nan")
-    assert first["ending"] == ["finished", "training.steps = 8 are done", 8]
+    assert (first["ending"]["cause"], first["ending"]["step"]) == ("steps", 8)
     assert first["weights"] == second["weights"]
 
 
@@ -49,17 +51,14 @@ def test_a_rank_that_runs_out_of_memory_costs_no_pair_and_no_other_rank(ranks, r
     assert all(same(undisturbed[step], disturbed[step]) for step in disturbed)
     weights = [seen["weights"] for seen in played.seen("out_of_memory")]
     assert all(other == weights[0] for other in weights)
-    told = [
-        (trouble.step, trouble.what.split(" on ")[0])
-        for trouble in played.troubles("out_of_memory")
-    ]
+    incidents = played.incidents("out_of_memory")
+    who = [(incident.step, incident.ranks) for incident in incidents]
     if ranks == "two":  # of three, rank 1 has a single micro-batch and nothing to accumulate
-        assert told == [(1, "rank 1"), (2, "rank 1"), (4, "rank 0"), (5, "rank 1"), (7, "rank 0")]
-    assert all(
-        trouble.what.endswith("ran out of memory; the step is repeated in halves")
-        for trouble in played.troubles("out_of_memory")
-    )
-    assert "rank 1" in played.troubles("out_of_memory")[-1].what
+        assert who == [(1, (1,)), (2, (1,)), (4, (0,)), (5, (1,)), (7, (0, 1))]
+    assert {(incident.category, incident.pieces) for incident in incidents} == {
+        ("out-of-memory", 2)
+    }
+    assert 1 in incidents[-1].ranks
 
 
 def test_memory_is_missing_at_every_point_of_backward(two):
@@ -79,24 +78,20 @@ def test_memory_that_the_system_refuses_to_one_rank_is_got_by_with(two):
     undisturbed, run = two.steps("memory_limit", "undisturbed"), two.steps("memory_limit")
     assert sorted(run) == [1, 2]
     assert all(same(undisturbed[step], run[step]) for step in run)
-    troubles = two.troubles("memory_limit")
-    assert {trouble.step for trouble in troubles} == {2}
-    assert all(trouble.what.startswith("rank 1 on ") for trouble in troubles)
+    assert {(i.step, i.ranks) for i in two.incidents("memory_limit")} == {(2, (1,))}
 
 
 def test_micro_batches_are_cut_down_to_single_pairs(two):
     assert same(two.steps("plain")[3], two.steps("single_pairs")[3])
-    assert [trouble.what.rpartition(" in ")[2] for trouble in two.troubles("single_pairs")] == [
-        "halves",
-        "quarters",
-        "eighths",
-    ]
+    assert [incident.pieces for incident in two.incidents("single_pairs")] == [2, 4, 8]
 
 
 def test_when_not_even_a_pair_fits_all_stop_with_one_sentence(two):
-    said = two.said("not_even_a_pair")
-    assert said.startswith("step 3: rank 1 on ")
-    assert "ran out of memory with a single pair at a time; start a new run with" in said
+    assert "step 3: rank 1 on " in two.said("not_even_a_pair")
+    first, _ = two.seen("not_even_a_pair")
+    assert (first["error"], first["culprit"][0]) == ("OutOfMemoryError", 1)
+    (end,) = two.endings("not_even_a_pair")
+    assert (end.step, end.cause, end.culprit_rank) == (2, "out-of-memory", 1)
 
 
 def test_other_weights_are_named_with_tensors_and_the_last_step_without_them(two, three):
@@ -109,7 +104,13 @@ def test_other_weights_are_named_with_tensors_and_the_last_step_without_them(two
     assert f"has other weights than the rest, {tensors}" in said
     # Of two nobody knows which one is right.
     assert f"hold different weights, {tensors}" in two.said("other_weights")
-    assert [trouble.step for trouble in three.troubles("other_weights")] == [4]
+    assert [(i.step, i.category, i.ranks) for i in three.incidents("other_weights")] == [
+        (4, "weights-differ", (2,))
+    ]
+    (end,) = three.endings("other_weights")
+    assert (end.cause, end.culprit_rank) == ("weights-differ", 2)
+    (end,) = two.endings("other_weights")
+    assert (end.cause, end.culprit_rank) == ("weights-differ", None)
 
 
 @pytest.mark.parametrize(
@@ -136,10 +137,10 @@ def test_a_host_without_data_is_named(two):
 
 def test_a_host_without_checkpoints_does_not_send_all_back_to_the_beginning(two):
     """Step 7 fails each time; of what was saved, 6 is suspect and 3 is trusted."""
-    said = two.said("roll_back_elsewhere")
-    assert said.startswith("step 7: the loss was not finite 1 times in a row, after 1 rollbacks")
-    (trouble,) = two.troubles("roll_back_elsewhere", "host0/run")
-    assert "; back to step 3 with" in trouble.what
+    assert two.said("roll_back_elsewhere").startswith("step 7: ")
+    (incident,) = two.incidents("roll_back_elsewhere", "host0/run")
+    assert (incident.category, incident.rollback_step) == ("rollback", 3)
+    assert two.endings("roll_back_elsewhere", "host0/run")[-1].cause == "diverged"
     for host in range(2):
         run = two.run("roll_back_elsewhere", f"host{host}/run")
         assert 3 in [c.step for c in all_checkpoints(run.checkpoints)]

@@ -20,7 +20,7 @@ from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.verify_resume import verify_resume
 from dragoman.console import console_output, open_missing_streams
-from dragoman.errors import DragomanError, SaidElsewhere, UserError
+from dragoman.errors import DragomanError, FailedElsewhereError, UserError
 
 app = typer.Typer(
     help="Dragoman trains translation models across machines and guides you through the run.",
@@ -59,7 +59,7 @@ def main() -> None:
             check_arguments(sys.argv[1:])
             app()
     except DragomanError as error:
-        if not isinstance(error, SaidElsewhere):
+        if not isinstance(error, FailedElsewhereError):
             print(f"error: {error}", file=sys.stderr, flush=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:

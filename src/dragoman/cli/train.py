@@ -10,6 +10,7 @@ from dragoman.cli.arguments import Overrides, Recipe
 if TYPE_CHECKING:
     from dragoman.config import Config
     from dragoman.rundir import RunDir
+    from dragoman.telemetry.events import AttemptEnded
 
 PREEMPTED = 75  # EX_TEMPFAIL: try again later
 
@@ -47,14 +48,21 @@ def train(
     directory = run_folder(config, run)
     found = place()
     if found.started_by_launcher:
-        from dragoman.diagnosis.watch import watch
-        from dragoman.training.train import train as train_run
-
-        ending = train_run(config, directory, watch)
+        ending = _train_here(config, directory)
         # Where an agent watches, it would take this code for a failure of the rank.
         _leave(PREEMPTED if ending.state == "preempted" and not found.has_agent else 0)
     elif code := _start(config, directory, workers, hosts, oversubscribe):
         sys.exit(code)
+
+
+def _train_here(config: "Config", run: "RunDir") -> "AttemptEnded":
+    """Trains in this process, as one rank or alone, until a signal or the end of the run."""
+    from dragoman.diagnosis.watch import watch
+    from dragoman.training.interruption import interruptions
+    from dragoman.training.train import train as train_run
+
+    with interruptions() as interruption:
+        return train_run(config, run, watch, interruption)
 
 
 def _leave(code: int) -> NoReturn:
@@ -95,10 +103,7 @@ def _start(
     if (workers or 1) > 1:
         arguments = ["train", str(run.config), "--run", str(run.root)]
         return launch_local(arguments, workers or 1) or _code_of_ending(run)
-    from dragoman.diagnosis.watch import watch
-    from dragoman.training.train import train as train_run
-
-    ending = train_run(config, run, watch)
+    ending = _train_here(config, run)
     return PREEMPTED if ending.state == "preempted" else 0
 
 

@@ -18,7 +18,7 @@ from dragoman.distributed.launchers import Place, place
 from dragoman.distributed.parent import ParentWatch
 from dragoman.distributed.pulse import LONG_PATIENCE_S, ONE_HOST_SILENT_S, SILENT_S, Pulse
 from dragoman.distributed.seal import Seal
-from dragoman.errors import DragomanError, LostPeerError, SaidElsewhere, UserError
+from dragoman.errors import DragomanError, FailedElsewhereError, LostPeerError, UserError
 
 # torch has no exception of its own for this on gloo.
 _SIGNS_OF_A_LOST_PEER = (
@@ -72,8 +72,8 @@ class Group:
         dist.broadcast(buffer, src=0)
         return json.loads(buffer.numpy().tobytes())
 
-    def led(self, action: Callable[[], Any]) -> Any:
-        """What `action` returns on rank 0, of JSON values; where it fails there, all ranks fail.
+    def on_rank_0(self, action: Callable[[], Any]) -> Any:
+        """Returns what `action` returns on rank 0, of JSON values; all fail where it fails there.
 
         Collective: every rank must call.
         """
@@ -88,7 +88,7 @@ class Group:
         if failure:
             raise failure
         if exit_code:
-            raise SaidElsewhere(exit_code)
+            raise FailedElsewhereError(exit_code)
         return result
 
     def gather(self, message: Any) -> list[Any]:
@@ -229,10 +229,7 @@ def reason_of(error: BaseException, pulse: Pulse) -> BaseException:
         sign in str(error) for sign in _SIGNS_OF_A_LOST_PEER
     ):
         return error
-    found, code = pulse.loss()
-    if found is None:
-        return SaidElsewhere(code)
-    return LostPeerError(f"{found}\n  the same command goes on from the newest checkpoint")
+    return pulse.find_lost_rank()
 
 
 def _set_timeout(seconds: float) -> None:

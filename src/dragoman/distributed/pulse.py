@@ -2,14 +2,14 @@
 
 A rank writes twice a second into the store where the ranks have met: a count, the phase of its
 work, since when, and where its main thread stands. Every rank reads the others'. When one falls
-silent or stays in a phase far longer than it should, the lowest rank that is alive says which, on
-which host, in which phase, with its stack, and where the others wait; then all end. A rank that
-is stopped, killed or unplugged cannot say so itself, and ranks that wait in a collective for it
+silent or stays in a phase far longer than it should, the lowest rank that is alive reports which,
+on which host, in which phase, with its stack, and where the others wait; then all end. A rank that
+is stopped, killed or unplugged cannot report itself, and ranks that wait in a collective for it
 cannot either: their main threads are inside the library that waits. Where an agent of ours has
 started the ranks, it sees a rank die and records it in the dead rank's place, so that nobody has to
 wait for silence.
 
-Heartbeats are signed. One that is not, or cannot be read, counts as not heard, and is told of once.
+Heartbeats are signed. One that is not, or cannot be read, counts as not heard; one warning says so.
 """
 
 import logging
@@ -23,10 +23,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePath
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from dragoman.console import last_words
 from dragoman.distributed.seal import Seal
+from dragoman.errors import FailedElsewhereError, LostPeerError, NamedRank
 
 logger = logging.getLogger(__name__)
 
@@ -38,11 +39,11 @@ SILENT_S = 8.0
 DEAD_S = 3.0
 """The same when a connection to some rank has broken, so that one of them is known to be gone."""
 NAMING_S = 12.0
-"""How long a rank looks for the one that is gone before it says only that one is."""
+"""How long a rank looks for the one that is gone before it reports only that one is."""
 WITNESS_S = 1.0
 """How long an agent may take to record how a rank has died, which says more than its silence."""
-LAST_WORDS_S = 3.0
-"""What the rank that speaks gets before the others end, since their end may end it too."""
+REPORTING_S = 3.0
+"""What the reporting rank gets before the others end, since their end may end it too."""
 ONE_HOST_SILENT_S = 60.0
 """The same as SILENT_S for ranks of one machine under an agent of ours, which sees it when one of
 them dies: silence only means that the machine is busy."""
@@ -58,6 +59,9 @@ LONG_PATIENCE_S = 1800.0
 IN_A_STEP = ("data", "forward", "backward", "optimizer", "agreement")
 
 
+_ADVICE = "the same command goes on from the newest checkpoint"
+
+
 class Store(Protocol):
     """The little of torch's stores that a pulse needs."""
 
@@ -67,7 +71,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class Beat:
-    """What one rank says of itself."""
+    """The state of one rank, as it writes it into the store."""
 
     rank: int
     host: str
@@ -91,8 +95,8 @@ class Beat:
         return self.ended is None and not self.died
 
     @property
-    def name(self) -> str:
-        return f"rank {self.rank} on {self.host}"
+    def name(self) -> NamedRank:
+        return NamedRank(self.rank, self.host)
 
     @property
     def where(self) -> str:
@@ -108,26 +112,26 @@ class View:
 
 
 def find_silent(views: Sequence[View], limit_s: float) -> View | None:
-    """The rank that has said nothing for longest, where that is too long."""
+    """Returns the rank that has been silent for longest, where that is longer than `limit_s`."""
     quiet = [view for view in views if view.beat.is_alive and view.age_s > limit_s]
     return max(quiet, key=lambda view: view.age_s, default=None)
 
 
 def find_dead(views: Sequence[View]) -> View | None:
-    """The lowest rank whose agent has recorded its death."""
+    """Returns the lowest rank whose agent has recorded its death."""
     return next((view for view in views if view.beat.died), None)
 
 
 def find_stuck(views: Sequence[View], patience_s: float) -> View | None:
-    """The rank that is furthest behind, when no rank has gone on for longer than patience."""
+    """Returns the rank that is furthest behind, where all have been in a phase for too long."""
     live = [view for view in views if view.beat.is_alive]
     if not live or any(view.beat.in_phase_s <= _patience(view.beat, patience_s) for view in live):
         return None
     return min(live, key=lambda view: _progress(view.beat))
 
 
-def describe(culprit: View, views: Sequence[View], what: str) -> str:
-    """One sentence about the culprit, its stack, and a sentence about the others."""
+def lost_rank(culprit: View, views: Sequence[View], what: str) -> LostPeerError:
+    """Returns an error with a sentence about the culprit, its stack and where the others are."""
     lines = [f"{culprit.beat.name} {what}"]
     if culprit.beat.stack:
         lines += ["  it stood at", *(f"    {frame}" for frame in culprit.beat.stack)]
@@ -138,7 +142,8 @@ def describe(culprit: View, views: Sequence[View], what: str) -> str:
     ]
     if others:
         lines.append(f"  meanwhile: {'; '.join(others)}")
-    return "\n".join(lines)
+    lines.append(f"  {_ADVICE}")
+    return LostPeerError("\n".join(lines), culprit=culprit.beat.name)
 
 
 def silence(view: View) -> str:
@@ -152,8 +157,8 @@ def death(view: View) -> str:
     return f"{view.beat.died}: it was in {view.beat.where} then"
 
 
-def speaker(views: Sequence[View], limit_s: float) -> int:
-    """The lowest rank that is alive: one voice is enough."""
+def reporting_rank(views: Sequence[View], limit_s: float) -> int:
+    """Returns the lowest rank that is alive: one report is enough."""
     return min(v.beat.rank for v in views if v.beat.is_alive and v.age_s <= limit_s)
 
 
@@ -170,6 +175,11 @@ def record_death(store: Store, seal: Seal, rank: int, what: str) -> None:
         store.set(key, seal.seal(key, asdict(last)))
 
 
+class _Problem(NamedTuple):
+    error: LostPeerError
+    reported_here: bool
+
+
 class Pulse:
     """This rank's heartbeat and its watch over the others. Alone, it only remembers the phase."""
 
@@ -183,8 +193,8 @@ class Pulse:
         set_timeout: Callable[[float], None] = lambda seconds: None,
         silent_s: float = SILENT_S,
     ) -> None:
-        self.on_loss: Callable[[str], None] = lambda what: None
-        """Called with what was found before the process ends, on the rank that speaks."""
+        self.on_loss: Callable[[LostPeerError], None] = lambda error: None
+        """Called before the process ends because a rank is lost, on the rank that reports it."""
         self._rank, self._ranks, self._store, self._set_timeout = rank, ranks, store, set_timeout
         self._seal = seal or Seal("")
         self._silent_s = silent_s
@@ -194,13 +204,13 @@ class Pulse:
         self._step_times: deque[float] = deque(maxlen=100)
         self._timeout_s = 0.0
         self._seen: dict[int, tuple[Beat, float]] = {}
-        self._has_told_of_forgery = False
+        self._has_warned_of_forgery = False
         self._closed = threading.Event()
         self._naming = False
         self._main = threading.get_ident()
         self._threads: list[threading.Thread] = []
         if store is not None:
-            self._say()
+            self._write()
 
     @property
     def host(self) -> str:
@@ -221,7 +231,7 @@ class Pulse:
             self._threads.append(thread)
 
     def enter(self, phase: str, step: int | None = None) -> None:
-        """Say what this rank begins to do, in the same step unless told; costs next to nothing."""
+        """Notes which phase this rank begins, of the same step unless given; costs nothing."""
         now = time.monotonic()
         before = self._beat
         step = before.step if step is None else step
@@ -241,30 +251,27 @@ class Pulse:
         slow = max(self._step_times[-1], statistics.median(self._step_times))
         return max(LEAST_PATIENCE_S, STEPS_OF_PATIENCE * slow)
 
-    def loss(self) -> tuple[str | None, int]:
-        """After a connection broke: what is known of the rank that is gone, and an exit code.
-
-        None: another rank says it.
-        """
+    def find_lost_rank(self) -> LostPeerError | FailedElsewhereError:
+        """Returns why a connection broke: a rank is gone, or has failed and reports it itself."""
         if self._store is None:
-            return "another rank is gone", 1
+            return LostPeerError(f"another rank is gone\n  {_ADVICE}")
         self._naming = True
         begun = time.monotonic()
         while time.monotonic() - begun < NAMING_S:
             views = self.views()
             if gone := next((view.beat for view in views if view.beat.ended), None):
-                return None, gone.exit_code
+                return FailedElsewhereError(gone.exit_code)
             if dead := find_dead(views):
-                if speaker(views, self._silent_s) != self._rank:
-                    return None, 1
-                return describe(dead, views, death(dead)), 1
+                if reporting_rank(views, self._silent_s) != self._rank:
+                    return FailedElsewhereError(LostPeerError.exit_code)
+                return lost_rank(dead, views, death(dead))
             culprit = find_silent(views, DEAD_S)
             if culprit and time.monotonic() - begun > WITNESS_S:
-                if speaker(views, DEAD_S) != self._rank:
-                    return None, 1
-                return describe(culprit, views, silence(culprit)), 1
+                if reporting_rank(views, DEAD_S) != self._rank:
+                    return FailedElsewhereError(LostPeerError.exit_code)
+                return lost_rank(culprit, views, silence(culprit))
             time.sleep(BEAT_S / 2)
-        return "another rank is gone, though all are still heard", 1
+        return LostPeerError(f"another rank is gone, though all are still heard\n  {_ADVICE}")
 
     def views(self) -> list[View]:
         now = time.monotonic()
@@ -273,7 +280,7 @@ class Pulse:
         return sorted([own, *others], key=lambda view: view.beat.rank)
 
     def close(self, ended: str = "", exit_code: int = 0) -> None:
-        """Tell the others that this rank has ended, and why."""
+        """Lets the others know that this rank has ended, and why."""
         self._closed.set()
         # A thread that is inside the store when Python ends takes the process down with it. Where
         # something has failed already, that is no reason to wait for a host that is gone.
@@ -283,7 +290,7 @@ class Pulse:
         if self._store is not None:
             self._beat = replace(self._beat, ended=ended, exit_code=exit_code)
             try:
-                self._say()
+                self._write()
             except RuntimeError:
                 return  # whoever kept the store is gone, and with it whoever could have read this
 
@@ -292,7 +299,7 @@ class Pulse:
         others = [rank for rank in range(self._ranks) if rank != self._rank]
         while not self._closed.wait(BEAT_S):
             try:
-                self._say()
+                self._write()
                 answers = self._store.multi_get([_key(rank) for rank in others])
             except RuntimeError:
                 continue  # the watch sees how long ago the last exchange was
@@ -303,8 +310,8 @@ class Pulse:
     def _hear(self, rank: int, answer: bytes) -> None:
         content = self._seal.unseal(_key(rank), answer)
         if content is None:
-            if not self._has_told_of_forgery:
-                self._has_told_of_forgery = True
+            if not self._has_warned_of_forgery:
+                self._has_warned_of_forgery = True
                 logger.warning(
                     f"the store held a heartbeat of rank {rank} that was not signed with the "
                     "secret of this start, and it is ignored; somebody else can reach the store "
@@ -316,7 +323,7 @@ class Pulse:
         if rank not in self._seen or self._seen[rank][0].count < beat.count:
             self._seen[rank] = (beat, time.monotonic())
 
-    def _say(self) -> None:
+    def _write(self) -> None:
         assert self._store is not None
         self._count += 1
         key = _key(self._rank)
@@ -329,28 +336,29 @@ class Pulse:
 
     def _watch(self) -> None:
         while not self._closed.wait(BEAT_S):
-            if not self._naming and (found := self._trouble()):
-                self._end_all(*found)
+            if not self._naming and (problem := self._find_problem()):
+                self._end(problem)
 
-    def _trouble(self) -> tuple[str, bool] | None:
-        """(what is wrong, whether this rank says it)."""
+    def _find_problem(self) -> _Problem | None:
         views = self.views()
         without_store_s = time.monotonic() - self._exchanged_at
         # Whoever evaluates or saves needs no other rank, and is not to be disturbed.
         if without_store_s > self._patience_with_store_s and self._beat.phase in IN_A_STEP:
-            return (
+            error = LostPeerError(
                 f"{self._beat.name} has not reached the store where the ranks meet for "
-                f"{without_store_s:.0f} s: whoever keeps it is down, or the network to it is",
-                True,
+                f"{without_store_s:.0f} s: whoever keeps it is down, or the network to it is\n"
+                f"  {_ADVICE}",
+                culprit=self._beat.name,
             )
+            return _Problem(error, reported_here=True)
         if dead := find_dead(views):
-            text = describe(dead, views, death(dead))
+            error = lost_rank(dead, views, death(dead))
         elif without_store_s > SILENT_S:
             return None  # others may have been heard by everybody else
         elif culprit := find_silent(views, self._silent_s):
-            text = describe(culprit, views, silence(culprit))
+            error = lost_rank(culprit, views, silence(culprit))
         elif culprit := find_stuck(views, self.patience_s):
-            text = describe(
+            error = lost_rank(
                 culprit,
                 views,
                 f"has been in {culprit.beat.where} for {culprit.beat.in_phase_s:.0f} s, and no "
@@ -358,19 +366,19 @@ class Pulse:
             )
         else:
             return None
-        return text, speaker(views, self._silent_s) == self._rank
+        return _Problem(error, reporting_rank(views, self._silent_s) == self._rank)
 
     @property
     def _patience_with_store_s(self) -> float:
         steps = statistics.median(self._step_times) if self._step_times else 0.0
         return max(self._silent_s, STEPS_WITHOUT_STORE * steps)
 
-    def _end_all(self, what: str, speaks: bool) -> None:
-        if speaks:
-            last_words(f"{what}\n  the same command goes on from the newest checkpoint")
-            self.on_loss(what)
+    def _end(self, problem: _Problem) -> None:
+        if problem.reported_here:
+            last_words(str(problem.error))
+            self.on_loss(problem.error)
         else:
-            time.sleep(LAST_WORDS_S)
+            time.sleep(REPORTING_S)
         os._exit(1)  # the main thread is inside a library that waits, and would not come back
 
     def _adjust_timeout(self, seconds: float) -> None:

@@ -9,9 +9,9 @@ import torch
 
 from dragoman import __version__
 from dragoman.config import Config
-from dragoman.distributed.consensus import named_rank, odd_ranks, said_once
+from dragoman.distributed.consensus import odd_ranks, raise_on_all_ranks
 from dragoman.distributed.group import Group
-from dragoman.errors import UserError
+from dragoman.errors import NamedRank, UserError
 from dragoman.shards.passport import Passport
 from dragoman.training.claim import shared_settings
 from dragoman.version import code_hash
@@ -50,7 +50,7 @@ def check_agreement(group: Group, config: Config, passport: Passport) -> None:
         difference = first_difference([a | b for a, b in zip(hosts, settings_of, strict=True)])
     if difference:
         advice = _ADVICE.get(difference.what, _ADVICE["config"])
-        raise said_once(group, UserError(f"{difference.sentence}; {advice}"))
+        raise_on_all_ranks(group, UserError(f"{difference.sentence}; {advice}"))
 
 
 class Difference(NamedTuple):
@@ -71,7 +71,7 @@ def first_difference(facts: Sequence[dict[str, Any]]) -> Difference | None:
             others = f" (and {len(odd) - 1} more)" if len(odd) > 1 else ""
             return Difference(
                 what,
-                f"{named_rank(odd[0], facts[odd[0]]['host'])}{others} differs from the rest in its "
+                f"{NamedRank(odd[0], facts[odd[0]]['host'])}{others} differs from the rest in its "
                 f"{what}: {_shown(values[odd[0]])} instead of {_shown(usual)}",
             )
     return None

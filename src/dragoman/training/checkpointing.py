@@ -22,7 +22,7 @@ from dragoman.checkpoints.places import (
 )
 from dragoman.checkpoints.storage import prune
 from dragoman.config import CheckpointSettings, Config
-from dragoman.distributed.consensus import together
+from dragoman.distributed.consensus import all_or_none
 from dragoman.distributed.group import Group
 from dragoman.errors import RunError
 from dragoman.rundir import RunDir
@@ -194,7 +194,7 @@ def _has_a_folder_of_its_own(run: RunDir, group: Group) -> bool:
     """
     nonce = group.broadcast(secrets.token_hex(8))
     is_first = group.local_rank == 0
-    together(group, lambda: leave_mark(run.root, nonce, group.rank) if is_first else None)
+    all_or_none(group, lambda: leave_mark(run.root, nonce, group.rank) if is_first else None)
     is_own = is_first and not sees_mark(run.root, nonce, range(group.rank))
     group.gather(None)  # all have looked
     if is_first:

@@ -38,10 +38,10 @@ def evaluate(training: Training, state: RunState) -> RunState:
     translations = [shares[n % group.ranks][n // group.ranks] for n in range(len(sources))]
     # Rank 0 scores, compares and keeps the time; all act on what it says.
     scores = Scores(
-        *group.led(lambda: score(translations, references, config.data.target_language))
+        *group.on_rank_0(lambda: score(translations, references, config.data.target_language))
     )
     against_best = AgainstBest(
-        *group.led(
+        *group.on_rank_0(
             lambda: training.translations.keep(
                 state.step, state.best_step, translations, references
             )
@@ -49,7 +49,7 @@ def evaluate(training: Training, state: RunState) -> RunState:
     )
     if against_best.trouble:
         training.report_incident(Incident(state.step, "evaluation", against_best.trouble))
-    seconds = group.led(lambda: time.perf_counter() - begun)
+    seconds = group.on_rank_0(lambda: time.perf_counter() - begun)
     value = scores.bleu if config.evaluation.best_by == "bleu" else -validation.nats
     state = state.after_evaluation(value, seconds, config.checkpoints.keep_best)
     evaluated = Evaluated(

@@ -1,49 +1,72 @@
-"""Being asked to stop: signals and notices become a question that the loop asks after each step."""
+"""Requests to stop, from signals and cloud notices; the loop reads them once a step."""
 
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Literal, NamedTuple
+
+from dragoman.errors import NamedRank
+
+
+class StopRequest(NamedTuple):
+    cause: Literal["signal", "notice"]
+    reason: str
 
 
 class Interruption:
-    """`asked` and `reason` are read by the loop; the first reason stays."""
+    """A flag that any thread or signal handler may set; the first request stays."""
 
-    asked = False
-    reason = ""
+    def __init__(self) -> None:
+        self.request: StopRequest | None = None
 
-    def request(self, reason: str) -> None:
-        """From any thread or signal handler.
+    @property
+    def is_requested(self) -> bool:
+        return self.request is not None
+
+    def stop(self, reason: str) -> None:
+        """Asks the run to stop after its step, save and end, as a signal would.
 
         Without a lock, which a handler could not wait for: it interrupts the very thread that may
         hold it. Two requests at once may each be the first; either reason is true then.
         """
-        if not self.asked:
-            self.reason = reason
-            self.asked = True  # last, so that whoever sees it finds the reason
+        self.request = self.request or StopRequest("signal", reason)
+
+    def notice(self, reason: str) -> None:
+        """Asks the run to stop because the cloud will take this host away."""
+        self.request = self.request or StopRequest("notice", reason)
 
     def receive(self, number: int, frame: FrameType | None) -> None:
-        self.request(f"asked to stop by {signal.Signals(number).name}")
+        self.stop(f"asked to stop by {signal.Signals(number).name}")
 
 
-def common_reason(told: Sequence[tuple[str, str]]) -> str:
-    """Why a run stops: `told` is the host and the reason of each rank, empty where none was asked.
+class Stop(NamedTuple):
+    """Why all ranks stop, and which of them was asked; None: all of them."""
 
-    A notice stands before signals: once a host is about to be taken away, other things end too.
+    request: StopRequest
+    asked: NamedRank | None
+
+
+def common_stop(hosts: Sequence[str], requests: Sequence[StopRequest | None]) -> Stop:
+    """Returns why a run stops, from the host and the request of each rank.
+
+    A notice comes before signals: once a host is about to be taken away, other things end too.
     """
-    asked = [(rank, host, reason) for rank, (host, reason) in enumerate(told) if reason]
-    if not asked:
-        return "asked to stop"
-    signals = {reason for _, _, reason in asked if reason.startswith("asked to stop by ")}
-    rank, host, reason = next((each for each in asked if each[2] not in signals), asked[0])
-    if reason in signals and len(asked) == len(told) and len(signals) == 1:
-        return reason  # all were asked alike, so that nobody has to be named
-    return f"rank {rank} on {host}: {reason}" if len(told) > 1 else reason
+    found = [(rank, request) for rank, request in enumerate(requests) if request]
+    if not found:
+        return Stop(StopRequest("signal", "asked to stop"), None)
+    rank, request = next((each for each in found if each[1].cause == "notice"), found[0])
+    if request.cause == "signal" and set(requests) == {request}:
+        return Stop(request, None)
+    return Stop(request, NamedRank(rank, hosts[rank]))
 
 
 @contextmanager
 def interruptions() -> Iterator[Interruption]:
-    """While open, signals to stop only set a flag; afterwards they mean what they meant before."""
+    """While open, signals to stop only set a flag; afterwards they mean what they meant before.
+
+    For the main thread of a program alone: Python allows handlers nowhere else.
+    """
     interruption = Interruption()
     before = {
         number: signal.signal(number, interruption.receive)

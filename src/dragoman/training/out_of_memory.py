@@ -5,8 +5,8 @@ have, but for dropout, which is drawn for each piece.
 """
 
 from dragoman.batches.loader import StepBatches
-from dragoman.distributed.consensus import named_rank, said_once
-from dragoman.errors import RunError
+from dragoman.distributed.consensus import raise_on_all_ranks
+from dragoman.errors import NamedRank, OutOfMemoryError
 from dragoman.telemetry.events import Incident
 from dragoman.training.setup import Training
 
@@ -22,20 +22,22 @@ def smaller_pieces(training: Training, work: StepBatches, pieces: int, ran_out: 
     most_pairs = max(len(batch.source_BS) for batch in work.batches)
     told = group.gather([group.host, most_pairs > pieces] if ran_out else None)
     short = [(rank, *content) for rank, content in enumerate(told) if content]
-    who = ", ".join(named_rank(rank, host) for rank, host, _ in short)
+    culprits = [NamedRank(rank, host) for rank, host, _ in short]
+    who = ", ".join(map(str, culprits))
     if not all(can_be_cut for _, _, can_be_cut in short):
-        raise said_once(
+        raise_on_all_ranks(
             group,
-            RunError(
+            OutOfMemoryError(
                 f"step {work.step:,}: {who} ran out of memory with a single pair at a time; "
                 "start a new run with a smaller model or a lower data.max_length, or take a "
-                "device with more memory"
+                "device with more memory",
+                culprit=culprits[0] if len(culprits) == 1 else None,
             ),
         )
     pieces *= 2
     in_pieces = _NAMES.get(pieces, f"{pieces} pieces a micro-batch")
     what = f"{who} ran out of memory; the step is repeated in {in_pieces}"
-    ranks = tuple(rank for rank, _, _ in short)
+    ranks = tuple(culprit.rank for culprit in culprits)
     training.report_incident(Incident(work.step, "out-of-memory", what, ranks=ranks, pieces=pieces))
     training.updater.sync.renew()
     return pieces

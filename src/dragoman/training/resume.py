@@ -15,9 +15,9 @@ from dragoman.checkpoints.finding import Check, find_equal, newest_whole
 from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE
 from dragoman.checkpoints.schema import read_state
 from dragoman.config import problems_of
-from dragoman.distributed.consensus import named_rank, said_once, together
+from dragoman.distributed.consensus import all_or_none, raise_on_all_ranks
 from dragoman.distributed.group import Group
-from dragoman.errors import CorruptFileError, RunError
+from dragoman.errors import CorruptFileError, NamedRank, RunError
 from dragoman.training.state import RunState
 from dragoman.training.tensors import optimizer_shapes, shapes_of
 
@@ -80,7 +80,7 @@ def newest_checkpoint(
     mine = None
     if _is_vouched_for(choice, holdings, group.host):
         mine = find_equal(roots, choice.step, choice.manifest_sha256)
-    restored = together(
+    restored = all_or_none(
         group, lambda: Restored(mine.model(), mine.optimizer(), mine.state()) if mine else None
     )
     lacking = [rank for rank, has in enumerate(group.gather(mine is not None)) if not has]
@@ -90,7 +90,7 @@ def newest_checkpoint(
             assert sender
             logger.info(
                 f"the checkpoint of step {choice.step:,} comes from "
-                f"{named_rank(choice.source, sender.host)} to {len(lacking)} rank(s) without it"
+                f"{NamedRank(choice.source, sender.host)} to {len(lacking)} rank(s) without it"
             )
         restored = _sent(restored, choice.source, lacking, group)
     return restored
@@ -122,7 +122,7 @@ def _all_holdings(
     # Checkpoints that are torn on one host do no harm while another has a whole one.
     failures = [failure for _, failure in told if failure]
     if failures and not any(holdings):
-        raise said_once(group, RunError(failures[0]))
+        raise_on_all_ranks(group, RunError(failures[0]))
     return holdings
 
 

@@ -20,10 +20,10 @@ from dragoman.checkpoints.folders import make_room
 from dragoman.checkpoints.places import remove_old_marks
 from dragoman.checkpoints.run_id import known_id
 from dragoman.config import Config
-from dragoman.distributed.consensus import together
+from dragoman.distributed.consensus import all_or_none
 from dragoman.distributed.devices import device_found
 from dragoman.distributed.group import Group
-from dragoman.errors import UserError
+from dragoman.errors import LostPeerError, UserError
 from dragoman.evaluation.heldout import HeldOut, fixed_sample
 from dragoman.evaluation.translations import Translations
 from dragoman.model.loss import Objective
@@ -36,7 +36,7 @@ from dragoman.shards.passport import PreparedData
 from dragoman.sync import synchronized
 from dragoman.sync.step_traffic import StepTraffic
 from dragoman.telemetry.clocks import compare_clocks
-from dragoman.telemetry.events import FORMAT, AttemptEnded, AttemptStarted, Evaluated, Incident
+from dragoman.telemetry.events import FORMAT, AttemptStarted, Evaluated, Incident
 from dragoman.telemetry.export.exporters import open_mirrors
 from dragoman.telemetry.read.events import attempts_so_far, read_events
 from dragoman.telemetry.record.sampler import sampling, sensors_of_host
@@ -46,7 +46,8 @@ from dragoman.tokenizer import Tokenizer
 from dragoman.training.agreement import check_agreement
 from dragoman.training.checkpointing import Saving, forget_memory, owner_of, roots_of
 from dragoman.training.claim import check_data, claim_run, locked
-from dragoman.training.observer import Careful, Observer, Watch, nobody
+from dragoman.training.ending import failed
+from dragoman.training.observer import Observer, SafeObserver, Watch, watch_nothing
 from dragoman.training.progress import Narrator
 from dragoman.training.resume import newest_checkpoint
 from dragoman.training.schedule import Rate, learning_rate
@@ -92,24 +93,26 @@ class Training:
 
 
 @contextmanager
-def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> Iterator[Training]:
+def start(
+    config: Config, run: RunDir, group: Group, watch: Watch = watch_nothing
+) -> Iterator[Training]:
     """Collective: every rank must call."""
     with ExitStack() as at_end:
-        prepared = together(group, lambda: PreparedData.open(config.prepared_folder))
+        prepared = all_or_none(group, lambda: PreparedData.open(config.prepared_folder))
         check_agreement(group, config, prepared.passport)
         run_id = claim_on_every_host(run, config, group)
-        group.led(lambda: at_end.enter_context(locked(run)))
+        group.on_rank_0(lambda: at_end.enter_context(locked(run)))
         roots = roots_of(run, config.checkpoints)
-        together(group, lambda: remove_leftovers(run, roots, group))
-        together(group, lambda: prepared.verify() if group.local_rank == 0 else None)
-        group.led(lambda: check_data(run, prepared.passport))
-        tokenizer = together(group, prepared.tokenizer)
-        train_shards = together(group, lambda: prepared.shards("train"))
-        plan = together(group, lambda: plan_batches(train_shards, config, group.ranks))
-        together(group, lambda: check_precision(config.training.precision, group.device))
+        all_or_none(group, lambda: remove_leftovers(run, roots, group))
+        all_or_none(group, lambda: prepared.verify() if group.local_rank == 0 else None)
+        group.on_rank_0(lambda: check_data(run, prepared.passport))
+        tokenizer = all_or_none(group, prepared.tokenizer)
+        train_shards = all_or_none(group, lambda: prepared.shards("train"))
+        plan = all_or_none(group, lambda: plan_batches(train_shards, config, group.ranks))
+        all_or_none(group, lambda: check_precision(config.training.precision, group.device))
 
         workers_here = group.gather(group.host).count(group.host)
-        together(group, lambda: check_memory_for(config, tokenizer.size, workers_here, group))
+        all_or_none(group, lambda: check_memory_for(config, tokenizer.size, workers_here, group))
 
         torch.manual_seed(config.training.seed)
         model = Transformer(config.model, tokenizer.size)
@@ -137,12 +140,12 @@ def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> I
             )
         )
         events.emit(device_found(config.training.precision, group))
-        group.pulse.on_loss = lambda what: _record_loss(events, group.pulse.steps_done, what)
+        group.pulse.on_loss = lambda error: _record_loss(events, group.pulse.steps_done, error)
         at_end.enter_context(sampled(config, run, group, events))
-        tell_clocks(group, events)
+        record_clock_offset(group, events)
         members = group.gather({"host": group.host, "device": str(group.device)})
         hosts = [member["host"] for member in members]
-        group.led(lambda: record_attempt(run, prepared, attempt, members))
+        group.on_rank_0(lambda: record_attempt(run, prepared, attempt, members))
         last_step = last_planned_step(config, plan)
         narrator = Narrator(last_step, config.telemetry.log_every_s, silent=not group.leads)
         at_end.callback(narrator.end)
@@ -166,7 +169,7 @@ def start(config: Config, run: RunDir, group: Group, watch: Watch = nobody) -> I
             saving=at_end.enter_context(Saving(config, run, group, tokenizer, owner, state)),
             translations=Translations(run, config.data.target_language),
             traffic=StepTraffic(config, group, parameters, hosts),
-            observer=Careful(
+            observer=SafeObserver(
                 watch(
                     config,
                     hosts,
@@ -190,12 +193,12 @@ def check_memory_for(config: Config, vocabulary: int, workers_here: int, group: 
 def claim_on_every_host(run: RunDir, config: Config, group: Group) -> str:
     """The run's id, the same on every host. Collective: every rank must call."""
     # A host that is new may lead others that have the run already.
-    known = group.gather(together(group, lambda: known_id(run)))
+    known = group.gather(all_or_none(group, lambda: known_id(run)))
     found = next(filter(None, known), "")
     # Rank 0 first: where hosts share the folder, two at once would be in each other's way.
-    run_id: str = group.led(lambda: claim_run(run, config, found))
+    run_id: str = group.on_rank_0(lambda: claim_run(run, config, found))
     is_first_of_another_host = group.local_rank == 0 and not group.leads
-    together(group, lambda: claim_run(run, config, run_id) if is_first_of_another_host else None)
+    all_or_none(group, lambda: claim_run(run, config, run_id) if is_first_of_another_host else None)
     return run_id
 
 
@@ -225,9 +228,9 @@ def restore(
     return state
 
 
-def _record_loss(events: EventWriter, step: int, what: str) -> None:
+def _record_loss(events: EventWriter, step: int, error: LostPeerError) -> None:
     """The last thing that this process writes."""
-    events.emit(AttemptEnded(step, "failed", what, "lost-rank"))
+    events.emit(failed(step, error))
     events.close()
 
 
@@ -253,7 +256,7 @@ def evaluations_so_far(run: RunDir, group: Group, state: RunState) -> list[Evalu
     return [by_step[step] for step in sorted(by_step) if step <= state.step]
 
 
-def tell_clocks(group: Group, events: EventWriter) -> None:
+def record_clock_offset(group: Group, events: EventWriter) -> None:
     """How this host's clocks stand to rank 0's. Collective: every rank must call."""
     if group.ranks > 1:
         events.emit(compare_clocks(lambda: group.sums([0.0]), group.gather, group.rank, group.host))

@@ -7,12 +7,13 @@ memory, a kernel, a driver, a rank that has missed an update. Nothing else would
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 import torch
 from torch import Tensor
 
-from dragoman.distributed.consensus import named_rank, odd_ranks, said_once
-from dragoman.errors import RunError
+from dragoman.distributed.consensus import odd_ranks, raise_on_all_ranks
+from dragoman.errors import NamedRank, WeightsDifferError
 from dragoman.telemetry.events import Incident
 from dragoman.training.setup import Training
 
@@ -39,16 +40,27 @@ def compare(training: Training, step: int, equal_at: int | None) -> int | None:
         return None
     hashes = tensor_hashes(dict(training.model.named_parameters()))
     whole = hashlib.sha256(json.dumps(hashes).encode()).hexdigest()[:16]
-    if len(set(group.gather(whole))) == 1:
-        return step
-    told = group.gather([group.host, hashes])
-    difference = described([host for host, _ in told], [hashes for _, hashes in told], equal_at)
-    training.events.emit(Incident(step, "weights-differ", difference))
-    raise said_once(
+    if len(set(group.gather(whole))) > 1:
+        _stop_all(training, step, hashes, equal_at)
+    return step
+
+
+def _stop_all(
+    training: Training, step: int, hashes: Mapping[str, int], equal_at: int | None
+) -> NoReturn:
+    group = training.group
+    hosts = group.gather(group.host)
+    hashes_by_rank = group.gather(hashes)
+    odd = odd_ranks(hashes_by_rank)
+    difference = described(hosts, hashes_by_rank, equal_at)
+    ranks = tuple(odd or range(group.ranks))
+    training.events.emit(Incident(step, "weights-differ", difference, ranks=ranks))
+    raise_on_all_ranks(
         group,
-        RunError(
+        WeightsDifferError(
             f"step {step:,}: {difference}; move the checkpoints away that were saved since then "
-            "and start the same command again, and if it comes back, suspect that host's memory"
+            "and start the same command again, and if it comes back, suspect that host's memory",
+            culprit=NamedRank(ranks[0], hosts[ranks[0]]) if len(ranks) == 1 else None,
         ),
     )
 
@@ -88,7 +100,7 @@ def described(
         for name in hashes[usual]
         if any(hashes[rank][name] != hashes[usual][name] for rank in ranks)
     ]
-    who = ", ".join(named_rank(rank, hosts[rank]) for rank in ranks)
+    who = ", ".join(str(NamedRank(rank, hosts[rank])) for rank in ranks)
     what = "hold different weights" if odd is None else "has other weights than the rest"
     if odd and len(odd) > 1:
         what = "have other weights than the rest"

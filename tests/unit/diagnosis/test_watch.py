@@ -6,6 +6,7 @@ from digits_language import RECIPE
 from dragoman.config import parse_config
 from dragoman.diagnosis.watch import watch
 from dragoman.telemetry.events import Evaluated, StepDone
+from dragoman.training.observer import RankParts
 
 
 @pytest.fixture
@@ -64,7 +65,8 @@ def test_a_slow_network_is_told_of_with_what_would_help(config):
     parts = {"data": 0.0, "forward": 0.3, "backward": 0.3, "communication": 1.4, "rest": 0.0}
     said = [
         observer.after_step(
-            StepDone(n, 0.1, 3.0, 1000, 1e-3, 1.0, True, 2.0, parts, {"sent": 8e6}), [1.4, 1.4]
+            StepDone(n, 0.1, 3.0, 1000, 1e-3, 1.0, True, 2.0, parts, {"sent": 8e6}),
+            [RankParts.of(parts)] * 2,
         )
         for n in range(1, 60)
     ]

@@ -6,14 +6,15 @@ from dragoman.distributed.pulse import (
     Beat,
     Pulse,
     View,
-    describe,
     find_silent,
     find_stuck,
+    lost_rank,
     record_death,
+    reporting_rank,
     silence,
-    speaker,
 )
 from dragoman.distributed.seal import Seal
+from dragoman.errors import FailedElsewhereError
 
 SEAL = Seal("secret of a start")
 
@@ -32,7 +33,9 @@ def test_the_longest_silence_is_named_with_phase_stack_and_where_others_wait():
     views = [view(0, in_phase_s=9.4), view(1, age_s=9.1), view(2, age_s=8.5)]
     culprit = find_silent(views, 8.0)
     assert culprit.beat.rank == 1
-    text = describe(culprit, views, silence(culprit))
+    error = lost_rank(culprit, views, silence(culprit))
+    assert error.culprit == (1, "node2")
+    text = str(error)
     assert text.startswith("rank 1 on node2 has not been heard from for 9 s: it was in backward")
     assert "backward of step 17" in text
     assert "a.py:1 work" in text
@@ -53,8 +56,8 @@ def test_while_any_rank_has_time_left_nobody_is_stuck():
 
 
 def test_the_lowest_live_rank_speaks():
-    assert speaker([view(0, age_s=9), view(1), view(2)], 8.0) == 1
-    assert speaker([view(0, ended="x"), view(1, age_s=9), view(2)], 8.0) == 2
+    assert reporting_rank([view(0, age_s=9), view(1), view(2)], 8.0) == 1
+    assert reporting_rank([view(0, ended="x"), view(1, age_s=9), view(2)], 8.0) == 2
 
 
 def test_patience_follows_the_steps_and_never_falls_below_a_minute():
@@ -98,7 +101,8 @@ def test_a_rank_that_has_failed_is_found_by_its_last_words():
     assert SEAL.unseal("pulse/1", store["pulse/1"].encode())["ended"] == "no such file"
     exchange = threading.Thread(target=pulses[0]._exchange, daemon=True)
     exchange.start()
-    assert pulses[0].loss() == (None, 2)
+    lost = pulses[0].find_lost_rank()
+    assert (type(lost), lost.exit_code) == (FailedElsewhereError, 2)
     pulses[0].close()
     exchange.join()
 
@@ -107,16 +111,16 @@ def test_a_rank_that_says_no_more_is_named_when_a_connection_has_broken():
     store = MemoryStore()
     pulses = [Pulse(rank, 2, f"node{rank + 1}", store, SEAL) for rank in (0, 1)]
     pulses[1].enter("backward", 3)
-    pulses[1]._say()
+    pulses[1]._write()
     exchange = threading.Thread(target=pulses[0]._exchange, daemon=True)
     exchange.start()
-    text, code = pulses[0].loss()
+    lost = pulses[0].find_lost_rank()
     pulses[0].close()
     exchange.join()
-    assert code == 1
-    assert "rank 1 on node2 has not been heard from" in text
-    assert "backward of step 3" in text
-    assert "test_pulse.py" in text  # where its main thread stood
+    assert lost.exit_code == 1
+    assert lost.culprit == (1, "node2")
+    assert "backward of step 3" in str(lost)
+    assert "test_pulse.py" in str(lost)  # where its main thread stood
 
 
 def two_pulses(store):
@@ -142,7 +146,7 @@ def test_an_old_heartbeat_that_is_put_back_is_not_heard_again():
     pulse, other = two_pulses(store)
     old = store["pulse/1"]
     other.enter("forward", 9)
-    other._say()
+    other._write()
     pulse._hear(1, store["pulse/1"].encode())
     heard_at = pulse._seen[1][1]
     pulse._hear(1, old.encode())
@@ -154,27 +158,25 @@ def test_a_death_that_an_agent_has_recorded_is_told_by_the_lowest_rank_alive():
     store = MemoryStore()
     pulses = [Pulse(rank, 3, f"node{rank + 1}", store, SEAL) for rank in range(3)]
     pulses[0].enter("backward", 7)
-    pulses[0]._say()
+    pulses[0]._write()
     record_death(store, SEAL, 0, "was ended by SIGKILL")
     for pulse in pulses[1:]:
         for rank in {0, 1, 2} - {pulse._rank}:
             pulse._hear(rank, store[f"pulse/{rank}"].encode())
-    text, code = pulses[1].loss()
-    assert code == 1
-    assert text.startswith(
-        "rank 0 on node1 was ended by SIGKILL: it was in backward of step 7 then"
-    )
-    assert pulses[2].loss() == (None, 1)
-    assert pulses[1]._trouble()[1]
-    assert not pulses[2]._trouble()[1]
+    lost = pulses[1].find_lost_rank()
+    assert (lost.exit_code, lost.culprit) == (1, (0, "node1"))
+    assert "was ended by SIGKILL: it was in backward of step 7 then" in str(lost)
+    assert isinstance(pulses[2].find_lost_rank(), FailedElsewhereError)
+    assert pulses[1]._find_problem().reported_here
+    assert not pulses[2]._find_problem().reported_here
 
 
 def test_a_rank_that_saves_is_not_disturbed_when_the_store_is_gone():
     pulse, _ = two_pulses(MemoryStore())
     pulse._exchanged_at -= 30
     pulse.enter("checkpoint", 4)
-    assert pulse._trouble() is None
+    assert pulse._find_problem() is None
     pulse.enter("forward", 5)
-    assert "has not reached the store" in pulse._trouble()[0]
+    assert "has not reached the store" in str(pulse._find_problem().error)
     pulse._step_times.extend([20.0] * 5)  # the launcher may be gone, and a step is a step
-    assert pulse._trouble() is None
+    assert pulse._find_problem() is None

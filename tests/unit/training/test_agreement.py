@@ -1,13 +1,5 @@
-import pytest
-import torch
-
-from dragoman.distributed.consensus import odd_ranks, said_once, together
-from dragoman.distributed.group import Group
-from dragoman.errors import SaidElsewhere, StorageError, UserError
 from dragoman.training.agreement import first_difference
 from dragoman.training.claim import shared_settings
-
-ALONE = Group(0, 1, 0, torch.device("cpu"))
 
 
 def facts(*torches, **more):
@@ -46,14 +38,6 @@ def test_hashes_are_shortened():
     )
 
 
-def test_odd_ranks_need_a_majority():
-    assert odd_ranks([1, 1, 1]) == []
-    assert odd_ranks([1, 2, 1]) == [1]
-    assert odd_ranks([1, 2]) is None
-    assert odd_ranks([1, 2, 2, 1]) is None
-    assert odd_ranks([{"a": 1}, {"a": 2}, {"a": 1}]) == [1]
-
-
 def test_what_a_host_calls_its_folders_is_its_own_affair(digits_config):
     elsewhere = digits_config.model_copy(
         update={"data": digits_config.data.model_copy(update={"prepared": "/elsewhere"})}
@@ -64,20 +48,3 @@ def test_what_a_host_calls_its_folders_is_its_own_affair(digits_config):
 def test_when_ranks_meet_is_shared_though_it_may_change_between_attempts(digits_config):
     keys = shared_settings(digits_config)
     assert {"training.steps", "evaluation.every_steps", "checkpoints.every_steps"} <= keys.keys()
-
-
-def test_alone_an_error_stays_what_it_is(tmp_path):
-    def action():
-        raise StorageError(tmp_path, "trying", "no space")
-
-    with pytest.raises(StorageError):
-        together(ALONE, action)
-    assert together(ALONE, lambda: 3) == 3
-
-
-def test_only_rank_0_says_it():
-    error = UserError("everyone knows")
-    assert said_once(ALONE, error) is error
-    other = said_once(Group(1, 2, 1, torch.device("cpu")), error)
-    assert isinstance(other, SaidElsewhere)
-    assert other.exit_code == UserError.exit_code

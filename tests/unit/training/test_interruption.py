@@ -3,44 +3,50 @@ import signal
 
 import pytest
 
-from dragoman.training.interruption import Interruption, common_reason, interruptions
+from dragoman.training.interruption import Interruption, StopRequest, common_stop, interruptions
+
+TERM = StopRequest("signal", "asked to stop by SIGTERM")
+INT = StopRequest("signal", "asked to stop by SIGINT")
+NOTICE = StopRequest("notice", "AWS will stop this host at noon")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_becomes_a_question_with_its_name(number):
+def test_a_signal_becomes_a_request_and_afterwards_means_what_it_meant_before(number):
     before = signal.getsignal(number)
     with interruptions() as interruption:
-        assert (interruption.asked, interruption.reason) == (False, "")
+        assert not interruption.is_requested
         os.kill(os.getpid(), number)
-        assert interruption.asked
-        assert interruption.reason == f"asked to stop by {number.name}"
+        assert interruption.request.cause == "signal"
+        assert number.name in interruption.request.reason
     assert signal.getsignal(number) is before
 
 
-def test_the_first_reason_stays():
+def test_the_first_request_stays():
     interruption = Interruption()
-    interruption.request("AWS will stop this host at noon")
+    interruption.notice(NOTICE.reason)
     interruption.receive(signal.SIGTERM, None)
-    assert interruption.reason == "AWS will stop this host at noon"
+    assert interruption.request == NOTICE
 
 
-def test_alone_a_reason_is_told_as_it_is():
-    assert common_reason([("n1", "asked to stop by SIGTERM")]) == "asked to stop by SIGTERM"
+def test_alone_nobody_needs_to_be_named_for_a_signal():
+    assert common_stop(["n1"], [TERM]) == (TERM, None)
 
 
 def test_who_was_asked_is_named_unless_all_were():
-    term = "asked to stop by SIGTERM"
-    assert common_reason([("n1", term), ("n2", term)]) == term
-    assert common_reason([("n1", ""), ("n2", term)]) == f"rank 1 on n2: {term}"
-    assert (
-        common_reason([("n1", term), ("n2", "asked to stop by SIGINT")]) == f"rank 0 on n1: {term}"
-    )
+    assert common_stop(["n1", "n2"], [TERM, TERM]) == (TERM, None)
+    assert common_stop(["n1", "n2"], [None, TERM]) == (TERM, (1, "n2"))
+    assert common_stop(["n1", "n2"], [TERM, INT]) == (TERM, (0, "n1"))
 
 
 def test_a_notice_explains_the_signals_that_come_with_it():
-    told = [("n1", "asked to stop by SIGTERM"), ("n2", "AWS will stop this host at noon")]
-    assert common_reason(told) == "rank 1 on n2: AWS will stop this host at noon"
+    assert common_stop(["n1", "n2"], [TERM, NOTICE]) == (NOTICE, (1, "n2"))
+    assert common_stop(["n1"], [NOTICE]) == (NOTICE, (0, "n1"))
 
 
-def test_a_reason_that_got_lost_leaves_a_sentence():
-    assert common_reason([("n1", ""), ("n2", "")]) == "asked to stop"
+def test_what_a_notice_is_does_not_depend_on_its_words():
+    reworded = StopRequest("notice", "asked to stop by SIGTERM, says the cloud")
+    assert common_stop(["n1", "n2"], [TERM, reworded]) == (reworded, (1, "n2"))
+
+
+def test_a_request_that_got_lost_still_stops_the_run():
+    assert common_stop(["n1", "n2"], [None, None]).request.cause == "signal"

@@ -1,4 +1,4 @@
-from dragoman.training.observer import Careful
+from dragoman.training.observer import SafeObserver
 
 
 class Clumsy:
@@ -13,7 +13,7 @@ class Clumsy:
 
 def test_an_observer_that_fails_says_so_once_and_stops_nothing():
     clumsy = Clumsy()
-    careful = Careful(clumsy)
+    careful = SafeObserver(clumsy)
     assert "cannot be judged any more (ZeroDivisionError('nothing'))" in careful.after_evaluation(
         None
     )

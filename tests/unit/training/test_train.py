@@ -3,8 +3,8 @@
 import json
 import math
 import shutil
+import socket
 import threading
-from contextlib import nullcontext
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ from dragoman.checkpoints.checkpoint import Checkpoint
 from dragoman.checkpoints.finding import all_checkpoints
 from dragoman.config import parse_config
 from dragoman.distributed.group import Group
-from dragoman.errors import RunError, UserError
+from dragoman.errors import OutOfMemoryError, UserError
 from dragoman.model.transformer import Transformer
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, read_json
@@ -31,6 +31,7 @@ from dragoman.telemetry.read.events import read_events
 from dragoman.training import train as loop
 from dragoman.training import updater as step_module
 from dragoman.training.checkpointing import roots_of
+from dragoman.training.interruption import Interruption
 from dragoman.training.setup import start
 from dragoman.training.train import train
 
@@ -41,11 +42,11 @@ ALONE = Group(0, 1, 0, torch.device("cpu"))
 def run_with(digits, tmp_path):
     """Train a run in this process with some settings changed."""
 
-    def run(*overrides, name="run"):
+    def run(*overrides, name="run", interruption=None):
         config = parse_config(digits.read_text(encoding="utf-8"), "x", overrides)
         prepare(config)
         directory = RunDir(tmp_path / name)
-        return train(config, directory), directory
+        return train(config, directory, interruption=interruption), directory
 
     return run
 
@@ -57,7 +58,8 @@ def events(run, kind):
 
 def test_steps_end_a_run(run_with):
     ending, run = run_with("training.steps=7")
-    assert ending == ("finished", "training.steps = 7 are done", 7)
+    assert (ending.state, ending.cause, ending.step) == ("finished", "steps", 7)
+    assert events(run, AttemptEnded) == [ending]
     assert read_json(run.status)["state"] == "finished"
     assert [event.step for event in events(run, StepDone)] == list(range(1, 8))
 
@@ -67,7 +69,7 @@ def test_epochs_end_a_run_when_the_data_was_seen_so_often(run_with, digits):
     digits.write_text(text, encoding="utf-8")
     ending, run = run_with("training.tokens_per_update=3000", "training.micro_batch_tokens=3000")
     last = events(run, StepDone)[-1]
-    assert ending.reason == "training.epochs = 2 are done"
+    assert ending.cause == "epochs"
     assert last.epoch == 2.0
     assert ending.step == last.step
 
@@ -75,7 +77,7 @@ def test_epochs_end_a_run_when_the_data_was_seen_so_often(run_with, digits):
 def test_wall_time_ends_a_run_and_counts_earlier_attempts(run_with):
     run_with("training.steps=3")
     ending, run = run_with("training.steps=50", "training.hours=0.000001")
-    assert ending.reason == "training.hours = 1e-06 have passed"
+    assert ending.cause == "hours"
     assert ending.step == 3
     assert len(events(run, AttemptStarted)) == 2
 
@@ -120,33 +122,28 @@ def test_evaluations_know_how_sure_their_figures_are(run_with, caplog):
     ]
 
 
-class AskedAfter:
+class StopAfter(Interruption):
     """An interruption that comes in a step; the loop asks once a step."""
 
-    reason = "asked to stop by a test"
-
     def __init__(self, steps):
+        super().__init__()
         self.steps_left = steps
 
-    def request(self, reason):
-        raise AssertionError("no cloud is named")
-
     @property
-    def asked(self):
+    def is_requested(self):
         self.steps_left -= 1
-        return self.steps_left == 0
+        if self.steps_left == 0:
+            self.stop("asked to stop by a test")
+        return super().is_requested
 
 
 @pytest.mark.parametrize("stopped_at", [10, 20], ids=["in between", "in the last step"])
-def test_a_run_stopped_when_an_evaluation_is_due_makes_up_for_it(run_with, monkeypatch, stopped_at):
+def test_a_run_stopped_when_an_evaluation_is_due_makes_up_for_it(run_with, stopped_at):
     settings = ["training.steps=20", "evaluation.every_steps=5", "evaluation.best_by=loss"]
-    with monkeypatch.context() as patch:
-        asked = AskedAfter(stopped_at)
-        patch.setattr("dragoman.training.train.interruptions", lambda: nullcontext(asked))
-        ending, run = run_with(*settings)
-    assert ending == ("preempted", "asked to stop by a test", stopped_at)
+    ending, run = run_with(*settings, interruption=StopAfter(stopped_at))
+    assert ending == AttemptEnded(stopped_at, "preempted", "asked to stop by a test", "signal")
     ending, run = run_with(*settings)
-    assert ending == ("finished", "training.steps = 20 are done", 20)
+    assert (ending.state, ending.step) == ("finished", 20)
     _, whole = run_with(*settings, name="whole")
     assert [e.step for e in events(run, Evaluated)] == [5, 10, 15, 20]
     assert [(e.bleu, e.validation_loss, e.is_best) for e in events(run, Evaluated)] == [
@@ -157,15 +154,10 @@ def test_a_run_stopped_when_an_evaluation_is_due_makes_up_for_it(run_with, monke
         assert len({json.dumps(state | {"elapsed_s": 0}) for state in states}) == 1
 
 
-def test_what_was_made_up_for_is_saved_before_the_next_step(run_with, monkeypatch):
+def test_what_was_made_up_for_is_saved_before_the_next_step(run_with):
     settings = ["training.steps=20", "evaluation.every_steps=5", "evaluation.best_by=loss"]
     for stopped_at in (10, 1):  # the second time right after it has looked
-        with monkeypatch.context() as patch:
-            asked = AskedAfter(stopped_at)
-            patch.setattr(
-                "dragoman.training.train.interruptions", lambda asked=asked: nullcontext(asked)
-            )
-            _, run = run_with(*settings)
+        _, run = run_with(*settings, interruption=StopAfter(stopped_at))
     assert (run.checkpoints / "best").readlink().name == "step-00000010"
     state = read_json(run.checkpoints / "step-00000010" / "state.json")["run"]
     assert (state["evaluated_step"], state["best_step"]) == (10, 10)
@@ -300,7 +292,7 @@ def test_a_failure_is_recorded_with_its_step_and_raised(run_with, monkeypatch, t
         run_with("training.steps=9")
     run = RunDir(tmp_path / "run")
     (end,) = events(run, AttemptEnded)
-    assert (end.step, end.state) == (3, "failed")
+    assert (end.step, end.state, end.cause) == (3, "failed", "error")
     assert "the device is gone" in end.reason
     assert read_json(run.status)["state"] == "failed"
 
@@ -316,10 +308,11 @@ def test_running_out_of_memory_changes_no_loss_and_is_told(run_with, caplog, pha
         assert one.loss == pytest.approx(other.loss, abs=5e-6)
         assert one.gradient_norm == pytest.approx(other.gradient_norm, rel=1e-5)
     first, second = [event for event in events(run, Incident) if event.step == 3]
-    assert first.what.startswith("rank 0 on ")
-    assert first.what.endswith(" ran out of memory; the step is repeated in halves")
-    assert second.what.endswith(" in quarters")
-    assert f"step 3: {first.what}" in caplog.text
+    assert [(e.category, e.ranks, e.pieces) for e in (first, second)] == [
+        ("out-of-memory", (0,), 2),
+        ("out-of-memory", (0,), 4),
+    ]
+    assert f"step 3: {first.message}" in caplog.text
 
 
 def test_dropout_of_pieces_is_drawn_for_each_of_them(run_with):
@@ -336,12 +329,15 @@ def test_dropout_of_pieces_is_drawn_for_each_of_them(run_with):
     assert losses[0][1] != whole[1]
 
 
-def test_a_model_too_large_for_a_single_pair_stops_the_run_in_one_sentence(run_with):
+def test_a_model_too_large_for_a_single_pair_stops_the_run_in_one_sentence(run_with, tmp_path):
     with (
         memory_for(ALONE, rank=0, step=2, pairs=0),
-        pytest.raises(RunError, match=r"step 2: .* with a single pair at a time; start a new run"),
+        pytest.raises(OutOfMemoryError, match=r"with a single pair at a time; start a new run"),
     ):
         run_with("training.steps=4")
+    (end,) = events(RunDir(tmp_path / "run"), AttemptEnded)
+    assert (end.state, end.cause, end.culprit_rank) == ("failed", "out-of-memory", 0)
+    assert end.culprit_host == socket.gethostname()
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
