@@ -11,8 +11,7 @@ from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.timeline import History
 from dragoman.report.content import HostCurve
 from dragoman.report.curves import bins_of, points
-from dragoman.telemetry.read.rows import group_column
-from dragoman.telemetry.read.tables import Table
+from dragoman.telemetry.read.tables import Table, group_column
 
 # Of all curves together, so that the page stays small however many hosts there are.
 MOST_POINTS = 12_000

@@ -19,7 +19,7 @@ from dragoman.telemetry.events import (
     StepDone,
 )
 from dragoman.telemetry.read.events import read_events
-from dragoman.telemetry.read.tables import read_tables
+from dragoman.telemetry.read.reader import read_tables
 
 
 def usual_run(tmp_path, **more):

@@ -16,8 +16,7 @@ from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.steps import HANG_OVER_MEDIAN, HANG_S, Anatomy
 from dragoman.diagnosis.run.timeline import History
 from dragoman.telemetry.events import CheckpointSaved, Evaluated
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.tables import RunTables
+from dragoman.telemetry.read.tables import Array, RunTables
 
 KEY = "hangs"
 QUESTION = "Did the run hang?"

@@ -6,7 +6,7 @@ from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.phrasing import percent
 from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.timeline import History
-from dragoman.telemetry.read.rows import group_column
+from dragoman.telemetry.read.tables import group_column
 
 KEY = "padding"
 QUESTION = "How much of the work goes to padding?"

@@ -11,7 +11,7 @@ from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.steps import Anatomy, is_hang
 from dragoman.diagnosis.run.timeline import History
 from dragoman.diagnosis.speed.statistics import mean_of
-from dragoman.telemetry.read.columns import Array
+from dragoman.telemetry.read.tables import Array
 
 KEY = "step-time"
 QUESTION = "How long did an average step take?"

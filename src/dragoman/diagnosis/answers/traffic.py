@@ -19,7 +19,7 @@ from dragoman.diagnosis.run.steps import Split, is_hang
 from dragoman.diagnosis.run.timeline import History
 from dragoman.diagnosis.speed.bottleneck import BOUND_SHARE, Link, latency_explains, shares_of
 from dragoman.diagnosis.speed.statistics import Estimate, correlation, varies
-from dragoman.telemetry.read.rows import group_column
+from dragoman.telemetry.read.tables import group_column
 
 KEY = "traffic"
 QUESTION = "How does that go together with the network traffic between the nodes?"

@@ -16,14 +16,15 @@ from dragoman.telemetry.events import (
     Evaluated,
     Incident,
 )
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.rows import (
-    events_by_rank,
-    events_of,
+from dragoman.telemetry.read.tables import (
+    Array,
+    RunTables,
+    Table,
+    events_at,
     events_of_attempt,
-    rows_of_lowest,
+    last_event_by_rank,
+    rows_of_lowest_rank,
 )
-from dragoman.telemetry.read.tables import RunTables, Table
 
 
 class OwnSteps(NamedTuple):
@@ -123,12 +124,12 @@ def attempt_of(
         hosts={rank: member.host for rank, member in members.items()}
         | {rank: start.host for rank, start in starts.items() if start.host},
         starts=starts,
-        devices=events_by_rank(DeviceFound, tables, number),
+        devices=last_event_by_rank(DeviceFound, tables, number),
         steps=own.steps,
         is_lost=own.is_lost,
         evaluations=evaluations,
         lost_evaluations=lost_evaluations,
-        saves=events_of(CheckpointSaved, saved, rows_of_lowest(saved, number)),
+        saves=events_at(CheckpointSaved, saved, rows_of_lowest_rank(saved, number)),
         troubles=list(dict.fromkeys(events_of_attempt(Incident, tables, number))),
         ends=ends,
         state=state,
@@ -141,7 +142,7 @@ def _ends(tables: RunTables, number: int) -> list[End]:
     rows = np.flatnonzero(table["attempt"] == number)
     ends = [
         End(float(table["at"][row]), int(table["rank"][row]), event)
-        for row, event in zip(rows, events_of(AttemptEnded, table, rows), strict=True)
+        for row, event in zip(rows, events_at(AttemptEnded, table, rows), strict=True)
     ]
     return sorted(ends, key=lambda end: (end.at, end.rank))
 
@@ -151,8 +152,8 @@ def _evaluations(
 ) -> tuple[list[Evaluated], list[Evaluated]]:
     """All, and those that are lost: their steps were done again, by a later attempt or by this one
     after it went back."""
-    rows = rows_of_lowest(table, number)
-    evaluations = events_of(Evaluated, table, rows)
+    rows = rows_of_lowest_rank(table, number)
+    evaluations = events_at(Evaluated, table, rows)
     least_from_here = np.minimum.accumulate(own.steps["step"][::-1])[::-1]
     after = np.searchsorted(own.steps["at"], table["at"][rows], side="right")
     return evaluations, [

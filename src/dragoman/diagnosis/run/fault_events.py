@@ -21,10 +21,15 @@ from dragoman.telemetry.events import (
     Stamped,
     StepDone,
 )
-from dragoman.telemetry.read.columns import Array
 from dragoman.telemetry.read.events import Recorded
-from dragoman.telemetry.read.rows import File, events_of, files_of
-from dragoman.telemetry.read.tables import RunTables, Table
+from dragoman.telemetry.read.tables import (
+    Array,
+    FileKey,
+    RunTables,
+    Table,
+    events_at,
+    slices_by_file,
+)
 
 
 def faults_in(record: RunRecord, history: History) -> FaultHistory:
@@ -37,15 +42,15 @@ def fault_events(tables: RunTables) -> list[Recorded]:
     done = tables[StepDone]
     leading = _leading_ranks(tables)
     returns = _steps_to_return_to(tables, leading)
-    by_file: dict[File, list[Stamped]] = {}
-    for (attempt, rank), rows in files_of(done).items():
+    by_file: dict[FileKey, list[Stamped]] = {}
+    for (attempt, rank), rows in slices_by_file(done).items():
         own = by_file.setdefault((attempt, rank), [])
         if rank == leading[attempt]:
             own += _stretches(done, rows, returns)
         else:
             own += _stamped(StepDone, done, [rows.stop - 1])
     for kind in KINDS.values():
-        for file, rows in files_of(tables[kind]).items():
+        for file, rows in slices_by_file(tables[kind]).items():
             if kind is SensorReading:  # only as a last sign of life
                 by_file.setdefault(file, []).extend(_stamped(kind, tables[kind], [rows.stop - 1]))
             elif kind is not StepDone:
@@ -60,7 +65,7 @@ def fault_events(tables: RunTables) -> list[Recorded]:
 
 def _leading_ranks(tables: RunTables) -> dict[int, int]:
     """Attempt -> the lowest rank that has left any event."""
-    files = sorted({file for table in tables.by_kind.values() for file in files_of(table)})
+    files = sorted({file for table in tables.by_kind.values() for file in slices_by_file(table)})
     return dict(reversed(files))
 
 
@@ -68,7 +73,7 @@ def _steps_to_return_to(tables: RunTables, leading: dict[int, int]) -> Array:
     """Where attempts began, saved, or went back to: the last step before each."""
     done = tables[StepDone]
     found = [tables[CheckpointSaved]["step"], tables[AttemptStarted]["first_step"] - 1]
-    for (attempt, rank), rows in files_of(done).items():
+    for (attempt, rank), rows in slices_by_file(done).items():
         if rank == leading[attempt]:
             steps = done["step"][rows]
             found += [steps[:1] - 1, steps[1:][np.diff(steps) <= 0] - 1]
@@ -96,5 +101,5 @@ def _stamped(kind: type[Any], table: Table, rows: Iterable[int]) -> list[Stamped
     numbers = [int(row) for row in rows]
     return [
         Stamped(float(table["wall_at"][row]), float(table["monotonic_at"][row]), event)
-        for row, event in zip(numbers, events_of(kind, table, numbers), strict=True)
+        for row, event in zip(numbers, events_at(kind, table, numbers), strict=True)
     ]

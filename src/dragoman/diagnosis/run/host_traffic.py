@@ -12,8 +12,7 @@ from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.timeline import History
 from dragoman.diagnosis.speed.bottleneck import Link, messages_of
 from dragoman.model.size import size_of
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.rows import group_column
+from dragoman.telemetry.read.tables import Array, group_column
 
 WAYS = ("sent", "received")
 

@@ -9,9 +9,7 @@ from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.timeline import History
 from dragoman.telemetry.events import SensorReading, SensorsFound
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.rows import events_of, files_of, group_column
-from dragoman.telemetry.read.tables import Table
+from dragoman.telemetry.read.tables import Array, Table, events_at, group_column, slices_by_file
 
 LOOPBACK = "lo"
 
@@ -94,13 +92,13 @@ def instruments_of(record: RunRecord, history: History) -> dict[str, Instruments
     read, found = record.tables[SensorReading], record.tables[SensorsFound]
     attempts = {attempt.number: attempt for attempt in history.attempts}
     readings: dict[str, list[Table]] = defaultdict(list)
-    for (number, rank), rows in files_of(read).items():
+    for (number, rank), rows in slices_by_file(read).items():
         attempt = attempts[number]
-        table = read.where(rows)  # type: ignore[arg-type]
+        table = read.where(rows)
         readings[host_of(attempt, rank)].append(_during_steps(table, attempt))
     cores: dict[str, int | None] = {}
     links: dict[str, dict[str, float]] = defaultdict(dict)
-    for sensors in events_of(SensorsFound, found, range(len(found))):
+    for sensors in events_at(SensorsFound, found, range(len(found))):
         cores[sensors.host] = sensors.cores or cores.get(sensors.host)
         links[sensors.host] |= sensors.link_bytes_per_s
     return {

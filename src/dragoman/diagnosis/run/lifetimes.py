@@ -11,9 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dragoman.telemetry.events import AttemptEnded, ClockOffset
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.rows import files_of
-from dragoman.telemetry.read.tables import RunTables, Table
+from dragoman.telemetry.read.tables import Array, RunTables, Table, slices_by_file
 
 # A run that says nothing for this long, and for much longer than it ever did, is taken for dead.
 SILENCE_S = 120.0
@@ -43,7 +41,7 @@ def lifetimes_of(tables: RunTables) -> dict[int, Lifetime]:
     """By attempt."""
     times: dict[int, dict[int, list[Array]]] = defaultdict(lambda: defaultdict(list))
     for table in tables.by_kind.values():
-        for (attempt, rank), rows in files_of(table).items():
+        for (attempt, rank), rows in slices_by_file(table).items():
             both = np.stack([table["monotonic_at"][rows], table["wall_at"][rows]])
             times[attempt][rank].append(both)
     ahead_s = _wall_clocks_ahead(tables[ClockOffset])
@@ -76,7 +74,7 @@ def _wall_clocks_ahead(compared: Table) -> dict[tuple[int, int], float]:
     """Attempt and rank -> how far its wall clock was ahead of rank 0's when last compared."""
     return {
         file: float(compared["offset_s"][rows.stop - 1])
-        for file, rows in files_of(compared).items()
+        for file, rows in slices_by_file(compared).items()
     }
 
 

@@ -19,9 +19,7 @@ from dragoman.diagnosis.run.lifetimes import lifetimes_of, silence_s
 from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.steps import Anatomy, anatomy_of
 from dragoman.telemetry.events import AttemptStarted, Evaluated, StepDone
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.rows import events_by_rank, files_of, taken
-from dragoman.telemetry.read.tables import Table
+from dragoman.telemetry.read.tables import Array, Table, last_event_by_rank, slices_by_file
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class History:
     @cached_property
     def steps_by_rank(self) -> dict[int, Table]:
         """Rank -> the same steps as that rank saw them, as far as it has recorded them."""
-        return {rank: taken(self._done, rows) for rank, rows in self._rows_by_rank.items()}
+        return {rank: self._done.where(rows) for rank, rows in self._rows_by_rank.items()}
 
     @cached_property
     def anatomy(self) -> Anatomy:
@@ -65,7 +63,7 @@ def history_of(record: RunRecord) -> History:
     by_attempt = _rows_of_steps(done)
     lifetimes = lifetimes_of(tables)
     numbers = sorted(lifetimes)
-    starts = {number: events_by_rank(AttemptStarted, tables, number) for number in numbers}
+    starts = {number: last_event_by_rank(AttemptStarted, tables, number) for number in numbers}
     first_steps = _first_steps(numbers, starts, by_attempt, done)
     silent_s = 0.0
     if numbers:
@@ -87,7 +85,7 @@ def history_of(record: RunRecord) -> History:
                 number,
                 lifetimes[number],
                 starts[number],
-                OwnSteps(first_steps[number], lost_from_step, taken(done, own), ~counts),
+                OwnSteps(first_steps[number], lost_from_step, done.where(own), ~counts),
                 silent_s if number == numbers[-1] else math.inf,
             )
         )
@@ -100,7 +98,7 @@ def history_of(record: RunRecord) -> History:
     in_order = together[np.argsort(done["step"][together], kind="stable")]
     return History(
         attempts=attempts,
-        steps=taken(done, in_order),
+        steps=done.where(in_order),
         evaluations=_counting_evaluations(attempts),
         silent_s=silent_s,
         _done=done,
@@ -113,7 +111,7 @@ def history_of(record: RunRecord) -> History:
 def _rows_of_steps(done: Table) -> dict[int, dict[int, Array]]:
     """Attempt -> rank -> numbers of rows, as they were written."""
     found: dict[int, dict[int, Array]] = defaultdict(dict)
-    for (attempt, rank), rows in files_of(done).items():
+    for (attempt, rank), rows in slices_by_file(done).items():
         found[attempt][rank] = np.arange(rows.start, rows.stop)
     return found
 
