@@ -68,7 +68,7 @@ from pathlib import Path
 begun = time.perf_counter()
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import SensorReading, StepDone
-from dragoman.telemetry.read.tables import read_tables
+from dragoman.telemetry.read.reader import read_tables
 tables = read_tables(RunDir(Path(sys.argv[1])))
 wall_s = time.perf_counter() - begun
 peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -15,6 +15,8 @@ from dragoman.telemetry.events import (
     CheckpointSaved,
     ClockOffset,
     DeviceFound,
+    EndCause,
+    EndState,
     Evaluated,
     Event,
     Incident,
@@ -38,6 +40,11 @@ MONOTONIC_AT = (5_000.0, 811_000.0, 43_000.0, 2_000_000.0)
 WRITE_BYTES_PER_S = 400e6
 MEAN_LENGTH = 30
 EXPLODING_STEPS, EXPLODED_NATS = 55, 4.0
+_USUAL_CAUSE: dict[EndState, EndCause] = {
+    "finished": "steps",
+    "preempted": "signal",
+    "failed": "error",
+}
 
 Line = tuple[float, str]
 """(seconds since the run began, text)."""
@@ -196,7 +203,7 @@ def _single_events(config: Config, attempt: Attempt, rank: int) -> Iterator[tupl
             if at < begun + pace.ends_s:
                 yield at, CheckpointSaved(step, f"step-{step:08d}", size, seconds)
     for rollback, place in zip(life.rollbacks, pace.rolled_back, strict=True):
-        what = f"{rollback.what}; back to step {rollback.to:,} with 0.5 times the learning rate"
+        what = f"{rollback.why}; back to step {rollback.to:,} with 0.5 times the learning rate"
         yield (
             float(ends[place]) + 1.0,
             Incident(rollback.at, "rollback", what, rollback_step=rollback.to, rate_factor=0.5),
@@ -208,7 +215,9 @@ def _single_events(config: Config, attempt: Attempt, rank: int) -> Iterator[tupl
     if life.state in ("finished", "preempted") or (life.state == "failed" and rank == 0):
         last_step = int(pace.steps[-1]) if len(pace.steps) else life.first_step - 1
         reason = life.reason or f"training.steps = {config.training.steps or 0:,} are done"
-        yield begun + pace.ends_s, AttemptEnded(last_step, life.state, reason)
+        cause = life.cause or _USUAL_CAUSE[life.state]
+        ended = AttemptEnded(last_step, life.state, reason, cause, *(life.culprit or ()))
+        yield begun + pace.ends_s, ended
 
 
 def _clock_offset(world: World, host: int, at: float) -> ClockOffset:

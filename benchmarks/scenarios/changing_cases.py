@@ -83,12 +83,13 @@ CHANGING_CASES = [
         World(
             LEARNING,
             [
-                Life(1, 300, "preempted", "node-a: the host is about to be taken away"),
+                Life(1, 300, "preempted", "node-a: the host is about to be taken away", "notice"),
                 Life(
                     301,
                     700,
                     "preempted",
                     "node-x: the host is about to be taken away",
+                    "notice",
                     machines=Machines(("node-c", "node-x")),
                 ),
                 Life(701, 1000, machines=Machines(("node-d", "node-e"))),
@@ -109,7 +110,15 @@ CHANGING_CASES = [
         World(
             LEARNING,
             [
-                Life(first, first + 29, "preempted", "taken away", start_s=60.0, down_s=30.0)
+                Life(
+                    first,
+                    first + 29,
+                    "preempted",
+                    "taken away",
+                    "notice",
+                    start_s=60.0,
+                    down_s=30.0,
+                )
                 for first in range(1, 300, 30)
             ],
             {"evaluation.every_steps": 1000},

@@ -214,7 +214,7 @@ LEARNING_CASES = [
                 Learning(LEVEL, below(LEVEL, 0.05)),
                 settings={"training.steps": None, "training.patience": 15},
             ),
-            lives=[Life(1, STEPS, "finished", "no better bleu in 15 evaluations")],
+            lives=[Life(1, STEPS, "finished", "no better bleu in 15 evaluations", "patience")],
         ),
         {"trained": "yes", "overfitting": "no"},
     ),

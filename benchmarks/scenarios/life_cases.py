@@ -15,9 +15,9 @@ LOST = Quantity("faults", "lost steps", lambda t: t.lost_steps)
 
 _RESUMED = [
     Life(1, 437, ""),
-    Life(401, 850, "preempted", "the spot host is about to be taken away"),
+    Life(401, 850, "preempted", "the spot host is about to be taken away", "notice"),
     Life(851, 1123, "failed", "rank 1 on node-b has not been heard from for 8 s: it was in backward"
-         " of step 1,124 then, and its process or host is gone"),
+         " of step 1,124 then, and its process or host is gone", "lost-rank", (1, "node-b")),
     Life(1101, 1399, "", down_s=900.0),
     Life(1301, 1650, ""),
     Life(1601, 2000),
@@ -87,6 +87,8 @@ LIFE_CASES = [
                     "failed",
                     "rank 2 on node-c has been in backward of step 701 for "
                     "61 s, and no rank has gone on since",
+                    "lost-rank",
+                    (2, "node-c"),
                     silent_s=61.0,
                 ),
                 Life(601, 1000),
@@ -212,6 +214,8 @@ LIFE_CASES = [
                     "failed",
                     "rank 1 on node-b has not been heard from for 8 s: it was in"
                     " backward of step 513 then, and its process or host is gone",
+                    "lost-rank",
+                    (1, "node-b"),
                 ),
                 Life(501, 1000, machines=Machines(("node-a",))),
             ],
@@ -251,7 +255,7 @@ LIFE_CASES = [
         World(
             LEARNING,
             [
-                Life(1, 520, "preempted", "node-a: the host is about to be taken away"),
+                Life(1, 520, "preempted", "node-a: the host is about to be taken away", "notice"),
                 Life(521, 1000, machines=Machines(("node-c", "node-d"))),
             ],
         ),

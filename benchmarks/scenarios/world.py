@@ -7,6 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dragoman.telemetry.events import EndCause
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -137,7 +139,7 @@ class Learning:
 class Rollback:
     at: int
     to: int
-    what: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,10 @@ class Life:
     state: Literal["finished", "preempted", "failed", ""] = "finished"
     """Empty: it ends without a word, or is still running."""
     reason: str = ""
+    cause: EndCause = ""
+    """Empty: the usual one of the state, which is a limit of steps, a signal or an error."""
+    culprit: tuple[int, str] | None = None
+    """Rank and host whose fault it was."""
     start_s: float = 15.0
     """From the start to the first step."""
     last_words_s: float = 1.0

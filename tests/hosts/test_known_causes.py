@@ -18,7 +18,7 @@ from processes import dragoman, start_dragoman, wait_for_step, wait_until
 
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import StepDone
-from dragoman.telemetry.read.tables import read_tables
+from dragoman.telemetry.read.reader import read_tables
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from dragoman.comparison.rows import ComparedRun, Group, Row, measured
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.tables import Table
+from dragoman.telemetry.read.tables import Array, Table
 
 ABOUT_AS_MANY = 0.02
 

@@ -10,8 +10,7 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.hosts import HostSensors
 from dragoman.report.content import HostCurve
 from dragoman.report.curves import bins_of, points
-from dragoman.telemetry.read.rows import group_column
-from dragoman.telemetry.read.tables import Table
+from dragoman.telemetry.read.tables import Table, group_column
 
 # Of all curves together, so that the page stays small however many hosts there are.
 MOST_POINTS = 12_000

@@ -28,8 +28,8 @@ from dragoman.telemetry.events import (
     StepDone,
 )
 from dragoman.telemetry.export.metrics import COUNTER
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.tables import RunTables, Table, read_tables
+from dragoman.telemetry.read.reader import read_tables
+from dragoman.telemetry.read.tables import Array, RunTables, Table
 
 MOST_SLICES = 500_000
 """About 50 MB, which a browser still opens in seconds."""

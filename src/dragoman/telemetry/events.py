@@ -1,22 +1,27 @@
 """The event schema: everything that training records, one frozen class a kind.
 
-An event is one line of JSON: its kind, wall and monotonic time, and the fields below. Readers skip
-kinds and fields that they do not know, so that old reports read new runs; whatever is added has a
-default, so that new reports read old runs. Times are written to the microsecond, all else as it is.
+An event is one line of strict JSON: its kind, wall and monotonic time, and the fields below. JSON
+has no NaN and no Infinity, so a float that is not finite is written as null, and null where a float
+must be is read as NaN; in a group such as `parts_s` it is a value that is not there.
+
+Readers skip kinds and fields that they do not know, so that old reports read new runs; whatever is
+added has a default, so that new reports read old runs. A change that old readers would get wrong
+raises `FORMAT`. Times are written to the microsecond, all else as it is.
 """
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from pydantic import Strict, TypeAdapter, ValidationError
+import msgspec
 
-from dragoman.telemetry.format_1 import UPGRADED, upgraded
+from dragoman.telemetry.format_1 import upgraded
 
 FORMAT = 2
-"""Of the events that this version writes. 1: incidents, ends and sensors told their facts in prose
-alone; `telemetry.read.format_1` still reads them."""
+"""Of the events that this version writes. Format 1 told the facts of incidents, ends and sensors in
+prose alone, and wrote NaN and Infinity; `telemetry.format_1` still reads it."""
 
 IncidentCategory: TypeAlias = Literal[
     "update-skipped",
@@ -247,20 +252,7 @@ _IS_TIME = {
     for kind, names in _FIELDS.items()
 }
 _TIME_DIGITS = 6
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """What every line begins with."""
-
-    kind: Annotated[str, Strict()]
-    wall_at: Annotated[float, Strict()]
-    monotonic_at: Annotated[float, Strict()]
-
-
-_head = TypeAdapter(_Head)
-_adapters = {name: TypeAdapter(kind) for name, kind in KINDS.items()}
+_INTEGER_LIMIT = 1 << 63
 
 
 class Stamped(NamedTuple):
@@ -282,27 +274,50 @@ def to_line(stamped: Stamped) -> str:
     for name, is_time in zip(_FIELDS[kind], _IS_TIME[kind], strict=True):
         value = getattr(event, name)
         content[name] = _to_microseconds(value) if is_time else value
-    return _encode(content) + "\n"
+    return _encoder.encode(content).decode() + "\n"
 
 
 def from_line(line: str | bytes) -> Stamped | None:
-    """None: a kind that this version does not know, a line that was torn by a crash, or one with
-    values that are not what the kind has."""
+    """Returns the event of a line of any format up to `FORMAT`.
+
+    None: a kind that this version does not know, a line that was torn by a crash, or one with
+    values of another type than the kind has.
+    """
     try:
-        head = _head.validate_json(line)
-        if head.kind in UPGRADED:
-            content = json.dumps(upgraded(json.loads(line)))
-            event = _adapters[UPGRADED[head.kind]].validate_json(content, strict=True)
-        elif head.kind in _adapters:
-            event = _adapters[head.kind].validate_json(line, strict=True)
-        else:
-            return None
-    except (ValidationError, ValueError, RecursionError):
+        content = upgraded(json.loads(line, parse_int=_integer))
+        kind = KINDS[content["kind"]]
+        for field in dataclasses.fields(kind):
+            value = content.get(field.name, field)
+            if value is None and field.type is float:
+                content[field.name] = math.nan
+            elif isinstance(value, dict) and field.type == dict[str, float]:
+                content[field.name] = {n: v for n, v in value.items() if v is not None}
+        event = msgspec.convert(content, kind)
+        head = msgspec.convert((content["wall_at"], content["monotonic_at"]), tuple[float, float])
+        if "\\u" in str(line):
+            json.dumps(content, ensure_ascii=False).encode()  # fails for halves of a character
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None
-    return Stamped(head.wall_at, head.monotonic_at, event)
+    return Stamped(*head, event)
+
+
+def _integer(digits: str) -> int | float:
+    """Returns numbers that do not fit into 64 bits as floats, which no field for integers takes."""
+    value = float(digits)
+    return int(digits) if abs(value) < _INTEGER_LIMIT else value
 
 
 def _to_microseconds(value: Any) -> Any:
     if isinstance(value, dict):
         return {part: round(seconds, _TIME_DIGITS) for part, seconds in value.items()}
     return value if value is None else round(value, _TIME_DIGITS)
+
+
+def _plain_float(value: object) -> float:
+    """Returns a float of a class of its own, such as NumPy's, as one that JSON knows."""
+    if isinstance(value, float):
+        return float(value)
+    raise TypeError(f"{type(value).__name__} is not for JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_plain_float)

@@ -1,4 +1,4 @@
-"""Reads events of format 1, which told in prose what format 2 has fields for.
+"""Upgrades events of format 1, which told in prose what format 2 has fields for.
 
 The phrases below are those that programs of format 1 wrote. They are frozen: nothing writes them
 any more, and no other module reads a fact out of a sentence.
@@ -16,19 +16,15 @@ _CORES = re.compile(r"(\d+) logical cores")
 _SPEED = re.compile(r"(\d+) Mbit/s")
 _MEGABIT = 1e6 / 8
 
-UPGRADED = {
-    "trouble": "incident",
-    "attempt-ended": "attempt-ended",
-    "sensors-found": "sensors-found",
-}
-"""Kinds that format 1 wrote differently -> what they are called now."""
+RENAMED = {"trouble": "incident"}
+"""Kinds of format 1 -> what they are called now."""
 
 
 def upgraded(content: dict[str, Any]) -> dict[str, Any]:
-    """Returns an event of a kind in `UPGRADED` as format 2 writes it; one of format 2 unchanged."""
+    """Returns an event of format 1 as format 2 writes it, and one of format 2 unchanged."""
     match content:
         case {"kind": "trouble", "what": str(text)}:
-            return {**content, **_incident(text)}
+            return {**content, "kind": "incident", **_incident(text)}
         case {"kind": "attempt-ended", "reason": str(text)} if "cause" not in content:
             return {**content, **_end(str(content.get("state")), text)}
         case {"kind": "sensors-found", "about": dict(about)} if "cores" not in content:
@@ -44,9 +40,7 @@ def _incident(text: str) -> dict[str, Any]:
         return {**found, "category": "rollback", "rollback_step": step, "rate_factor": factor}
     if "ran out of memory" in text:
         pieces = _REPEATED_IN.search(text)
-        count = (
-            (int(pieces[1]) if pieces[1].isdigit() else _PIECES.get(pieces[1])) if pieces else None
-        )
+        count = pieces and (_PIECES.get(pieces[1]) or int(pieces[1]))
         return {**found, "category": "out-of-memory", "pieces": count}
     if text.endswith("the update was skipped"):
         return {**found, "category": "update-skipped"}

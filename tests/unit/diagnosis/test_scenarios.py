@@ -22,7 +22,7 @@ from scenarios.world import GBIT_S, Learning, Life, Link, Machines, Work, World,
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import Passport
 from dragoman.telemetry.events import SensorReading, Stamped, StepDone, from_line, to_line
-from dragoman.telemetry.read.tables import read_tables
+from dragoman.telemetry.read.reader import read_tables
 
 LOSS = power_law(1.2, 0.9, 0.4)
 LEARNING = Learning(LOSS, below(LOSS, 0.1))

@@ -16,7 +16,7 @@ from dragoman.telemetry.events import (
     SensorReading,
     StepDone,
 )
-from dragoman.telemetry.read.tables import read_tables
+from dragoman.telemetry.read.reader import read_tables
 
 
 def usual_run(tmp_path, **more):

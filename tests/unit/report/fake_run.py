@@ -14,8 +14,7 @@ from dragoman.telemetry.events import (
     StepDone,
     to_line,
 )
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.tables import Table
+from dragoman.telemetry.read.tables import Array, Table
 
 CONFIG = """
 name = "tiny"

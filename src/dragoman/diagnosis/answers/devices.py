@@ -17,7 +17,7 @@ from dragoman.diagnosis.run.hosts import HostSensors
 from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed.bottleneck import shares_of
 from dragoman.diagnosis.speed.utilization import Use, advice_on, answer_in_words, verdict_of
-from dragoman.telemetry.read.rows import group_column
+from dragoman.telemetry.read.tables import group_column
 
 KEY = "devices"
 QUESTION = "Were the GPUs (or CPUs) fully used?"

@@ -5,7 +5,7 @@ import numpy as np
 from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.phrasing import percent
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.telemetry.read.rows import group_column
+from dragoman.telemetry.read.tables import group_column
 
 KEY = "padding"
 QUESTION = "How much of the work goes to padding?"

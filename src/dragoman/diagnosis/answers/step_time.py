@@ -10,7 +10,7 @@ from dragoman.diagnosis.phrasing import count, listed, seconds
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepParts, is_hang
 from dragoman.diagnosis.speed.statistics import mean_of
-from dragoman.telemetry.read.columns import Array
+from dragoman.telemetry.read.tables import Array
 
 KEY = "step-time"
 QUESTION = "How long did an average step take?"

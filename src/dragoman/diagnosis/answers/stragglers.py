@@ -19,7 +19,7 @@ from dragoman.diagnosis.speed.lateness import (
     rank_name,
     waited_for,
 )
-from dragoman.telemetry.read.columns import Array
+from dragoman.telemetry.read.tables import Array
 
 KEY = "stragglers"
 QUESTION = "Do ranks wait for a slow one?"

@@ -17,7 +17,7 @@ from dragoman.diagnosis.run.host_traffic import (
 from dragoman.diagnosis.run.steps import StepSplit, is_hang
 from dragoman.diagnosis.speed.bottleneck import BOUND_SHARE, Link, latency_explains, shares_of
 from dragoman.diagnosis.speed.statistics import Estimate, correlation, varies
-from dragoman.telemetry.read.rows import group_column
+from dragoman.telemetry.read.tables import group_column
 
 KEY = "traffic"
 QUESTION = "How does that go together with the network traffic between the nodes?"

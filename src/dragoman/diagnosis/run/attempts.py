@@ -23,15 +23,16 @@ from dragoman.telemetry.events import (
     Incident,
     StepDone,
 )
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.rows import (
-    events_by_rank,
-    events_of,
+from dragoman.telemetry.read.tables import (
+    Array,
+    RunTables,
+    Table,
+    events_at,
     events_of_attempt,
-    files_of,
-    rows_of_lowest,
+    last_event_by_rank,
+    rows_of_lowest_rank,
+    slices_by_file,
 )
-from dragoman.telemetry.read.tables import RunTables, Table
 
 # A run that emits nothing for this long, and for much longer than it ever did, is taken for dead.
 SILENCE_S = 120.0
@@ -165,7 +166,7 @@ def attempt_of(
         hosts={rank: member.host for rank, member in members.items()}
         | {rank: start.host for rank, start in starts.items() if start.host},
         starts=starts,
-        devices=events_by_rank(DeviceFound, tables, number),
+        devices=last_event_by_rank(DeviceFound, tables, number),
         steps=own.steps,
         is_lost=own.is_lost,
         evaluations=evaluations,
@@ -194,17 +195,17 @@ def _recorded(
     """Returns the evaluations or saves of an attempt, and a mask of those that it has gone back
     behind: their step was done again."""
     table = tables[kind]
-    rows = rows_of_lowest(table, number)
+    rows = rows_of_lowest_rank(table, number)
     after = np.searchsorted(own.steps["at"], table["at"][rows], side="right")
     is_lost = least_from(own.steps["step"])[after] <= table["step"][rows]
-    return events_of(kind, table, rows), is_lost
+    return events_at(kind, table, rows), is_lost
 
 
 def _ends(table: Table, number: int) -> list[End]:
     rows = np.flatnonzero(table["attempt"] == number)
     ends = [
         End(float(table["at"][row]), int(table["rank"][row]), event)
-        for row, event in zip(rows, events_of(AttemptEnded, table, rows), strict=True)
+        for row, event in zip(rows, events_at(AttemptEnded, table, rows), strict=True)
     ]
     return sorted(ends, key=lambda end: (end.at, end.rank))
 
@@ -229,14 +230,14 @@ def lifetimes_of(tables: RunTables) -> dict[int, Lifetime]:
     """By attempt."""
     times: dict[int, dict[int, list[Array]]] = defaultdict(lambda: defaultdict(list))
     for kind, table in tables.by_kind.items():
-        for (attempt, rank), rows in files_of(table).items():
+        for (attempt, rank), rows in slices_by_file(table).items():
             monotonic_at, wall_at = table["monotonic_at"][rows], table["wall_at"][rows]
             is_work = np.full(len(wall_at), kind in _WORK)
             times[attempt][rank].append(np.stack([monotonic_at, wall_at, is_work]))
     compared = tables[ClockOffset]
     ahead_s = {
         file: float(compared["offset_s"][rows.stop - 1])
-        for file, rows in files_of(compared).items()
+        for file, rows in slices_by_file(compared).items()
     }
     return {
         attempt: _lifetime(

@@ -15,7 +15,6 @@ from dragoman.diagnosis.run.steps import StepParts, step_parts_of
 from dragoman.diagnosis.run.timeline import RunTimeline, timeline_of
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import Evaluated, StepDone
-from dragoman.telemetry.read.rows import taken
 from dragoman.telemetry.read.tables import Table
 
 
@@ -59,7 +58,7 @@ class RunFacts:
     def steps_by_rank(self) -> dict[int, Table]:
         """Rank -> the same steps as that rank recorded them, as far as it did."""
         done = self.record.tables[StepDone]
-        return {rank: taken(done, rows) for rank, rows in self._timeline.rows_by_rank.items()}
+        return {rank: done.where(rows) for rank, rows in self._timeline.rows_by_rank.items()}
 
     @cached_property
     def step_parts(self) -> StepParts:

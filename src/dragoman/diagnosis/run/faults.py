@@ -15,7 +15,7 @@ import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.telemetry.events import Incident
-from dragoman.telemetry.read.columns import Array
+from dragoman.telemetry.read.tables import Array
 
 Kind = Literal["broken off", "failed", "preempted", "rolled back", "not whole"]
 

@@ -12,9 +12,7 @@ from dragoman.diagnosis.run.hosts import LOOPBACK, HostSensors, host_of
 from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.speed.bottleneck import Link, messages_of
 from dragoman.model.size import size_of
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.rows import group_column
-from dragoman.telemetry.read.tables import Table
+from dragoman.telemetry.read.tables import Array, Table, group_column
 
 WAYS = ("sent", "received")
 

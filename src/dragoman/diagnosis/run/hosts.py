@@ -8,9 +8,14 @@ import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.telemetry.events import SensorReading, SensorsFound
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.rows import events_of, files_of, group_column
-from dragoman.telemetry.read.tables import RunTables, Table
+from dragoman.telemetry.read.tables import (
+    Array,
+    RunTables,
+    Table,
+    events_at,
+    group_column,
+    slices_by_file,
+)
 
 LOOPBACK = "lo"
 
@@ -93,13 +98,13 @@ def host_sensors_of(attempts: Sequence[Attempt], tables: RunTables) -> dict[str,
     read, found = tables[SensorReading], tables[SensorsFound]
     by_number = {attempt.number: attempt for attempt in attempts}
     readings: dict[str, list[Table]] = defaultdict(list)
-    for (number, rank), rows in files_of(read).items():
+    for (number, rank), rows in slices_by_file(read).items():
         attempt = by_number[number]
-        table = read.where(rows)  # type: ignore[arg-type]
+        table = read.where(rows)
         readings[host_of(attempt, rank)].append(_during_steps(table, attempt))
     cores: dict[str, int | None] = {}
     links: dict[str, dict[str, float]] = defaultdict(dict)
-    for sensors in events_of(SensorsFound, found, range(len(found))):
+    for sensors in events_at(SensorsFound, found, range(len(found))):
         cores[sensors.host] = sensors.cores or cores.get(sensors.host)
         links[sensors.host] |= sensors.link_bytes_per_s
     return {

@@ -17,7 +17,8 @@ from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
 from dragoman.telemetry.read.events import event_files
-from dragoman.telemetry.read.tables import RunTables, read_tables
+from dragoman.telemetry.read.reader import read_tables
+from dragoman.telemetry.read.tables import RunTables
 
 Content = TypeVar("Content")
 

@@ -8,8 +8,7 @@ import numpy as np
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.steps import HANG_OVER_MEDIAN, HANG_S, StepParts
 from dragoman.telemetry.events import CheckpointSaved, Evaluated
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.tables import RunTables
+from dragoman.telemetry.read.tables import Array, RunTables
 
 _WAITS = {
     "data_s": "data",

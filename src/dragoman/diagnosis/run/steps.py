@@ -17,9 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.rows import group_column
-from dragoman.telemetry.read.tables import Table
+from dragoman.telemetry.read.tables import Array, Table, group_column
 
 HANG_S = 60.0
 HANG_OVER_MEDIAN = 20.0
@@ -131,7 +129,7 @@ def _own_steps(attempt: int, steps_by_rank: Mapping[int, Table]) -> dict[int, Ta
     for rank, steps in steps_by_rank.items():
         begin, end = np.searchsorted(steps["attempt"], [attempt, attempt + 1])
         if begin < end:
-            found[rank] = steps.where(slice(begin, end))  # type: ignore[arg-type]
+            found[rank] = steps.where(slice(begin, end))
     return found
 
 

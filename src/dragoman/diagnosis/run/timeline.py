@@ -23,9 +23,7 @@ from dragoman.diagnosis.run.attempts import (
 )
 from dragoman.diagnosis.run.record import RunRecord
 from dragoman.telemetry.events import AttemptStarted, Evaluated, StepDone
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.rows import events_by_rank, files_of, taken
-from dragoman.telemetry.read.tables import Table
+from dragoman.telemetry.read.tables import Array, Table, last_event_by_rank, slices_by_file
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def timeline_of(record: RunRecord) -> RunTimeline:
     by_attempt = _rows_of_steps(done)
     lifetimes = lifetimes_of(tables)
     numbers = sorted(lifetimes)
-    starts = {number: events_by_rank(AttemptStarted, tables, number) for number in numbers}
+    starts = {number: last_event_by_rank(AttemptStarted, tables, number) for number in numbers}
     first_steps = _first_steps(numbers, starts, by_attempt, done)
     silent_s = 0.0
     if numbers:
@@ -83,7 +81,7 @@ def timeline_of(record: RunRecord) -> RunTimeline:
                 number,
                 lifetimes[number],
                 starts[number],
-                OwnSteps(first_steps[number], lost_from_step, taken(done, own), ~counts),
+                OwnSteps(first_steps[number], lost_from_step, done.where(own), ~counts),
                 silent_s if number == numbers[-1] else math.inf,
             )
         )
@@ -96,7 +94,7 @@ def timeline_of(record: RunRecord) -> RunTimeline:
     in_order = together[np.argsort(done["step"][together], kind="stable")]
     return RunTimeline(
         attempts=attempts,
-        steps=taken(done, in_order),
+        steps=done.where(in_order),
         rows_by_rank={
             rank: np.concatenate(rows[::-1]) for rank, rows in sorted(rows_by_rank.items())
         },
@@ -108,7 +106,7 @@ def timeline_of(record: RunRecord) -> RunTimeline:
 def _rows_of_steps(done: Table) -> dict[int, dict[int, Array]]:
     """Attempt -> rank -> numbers of rows, as they were written."""
     found: dict[int, dict[int, Array]] = defaultdict(dict)
-    for (attempt, rank), rows in files_of(done).items():
+    for (attempt, rank), rows in slices_by_file(done).items():
         found[attempt][rank] = np.arange(rows.start, rows.stop)
     return found
 

@@ -20,8 +20,7 @@ from dragoman.telemetry.events import (
     SensorReading,
     StepDone,
 )
-from dragoman.telemetry.read.columns import Array
-from dragoman.telemetry.read.tables import RunTables, Table
+from dragoman.telemetry.read.tables import Array, RunTables, Table
 
 
 class Range(NamedTuple):

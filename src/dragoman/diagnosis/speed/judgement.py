@@ -9,7 +9,7 @@ from dragoman.diagnosis.answers.stragglers import latest
 from dragoman.diagnosis.run.steps import StepParts, StepSplit
 from dragoman.diagnosis.speed.bottleneck import Late, Link, Verdict, verdict_of
 from dragoman.diagnosis.speed.phases import Stretch, change_place, stretches_of, window_steps
-from dragoman.telemetry.read.columns import Array
+from dragoman.telemetry.read.tables import Array
 
 LATE_STRETCH_SHARE = 0.10
 """Of the run's time: what holds the run back since then is its verdict, though the mean is not

@@ -8,7 +8,7 @@ import numpy as np
 
 from dragoman.diagnosis.phrasing import listed
 from dragoman.diagnosis.speed.bottleneck import ALWAYS_THE_SAME, NOBODY, Late
-from dragoman.telemetry.read.columns import Array
+from dragoman.telemetry.read.tables import Array
 
 HAS_A_SHARE = 0.10
 """Of all waiting, to be named."""

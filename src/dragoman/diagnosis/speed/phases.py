@@ -8,7 +8,7 @@ import numpy as np
 
 from dragoman.diagnosis.run.steps import StepParts, StepSplit
 from dragoman.diagnosis.speed.bottleneck import Verdict
-from dragoman.telemetry.read.columns import Array
+from dragoman.telemetry.read.tables import Array
 
 MOST_WINDOWS = 100
 FEWEST_STEPS = 10

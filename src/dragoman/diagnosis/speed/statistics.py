@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.telemetry.read.columns import Array
+from dragoman.telemetry.read.tables import Array
 
 Z_95 = 1.96
 FEWEST = 4

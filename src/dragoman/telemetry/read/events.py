@@ -1,6 +1,6 @@
 """Reads the events of a run back, of any number of ranks and attempts, whole or torn.
 
-One by one, as what they were; `tables` reads a long run as a whole.
+One by one, as objects; `reader` reads a long run as a whole, into tables.
 """
 
 import re
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import KINDS, Stamped, from_line
+from dragoman.telemetry.format_1 import RENAMED
 
 _NAME = re.compile(r"attempt-(\d+)-rank-(\d+)\.jsonl")
 _HEADS = ('{{"kind":"{}"', '{{"kind": "{}"')
@@ -22,7 +23,7 @@ class Recorded(NamedTuple):
 
 
 def event_files(run: RunDir) -> list[tuple[int, int, Path]]:
-    """(attempt, rank, file), in this order."""
+    """Returns (attempt, rank, file), in this order."""
     named = ((_NAME.fullmatch(path.name), path) for path in run.events.glob("*.jsonl"))
     return sorted((int(name[1]), int(name[2]), path) for name, path in named if name)
 
@@ -30,10 +31,8 @@ def event_files(run: RunDir) -> list[tuple[int, int, Path]]:
 def read_events(
     run: RunDir, rank: int | None = None, kinds: Collection[type[Any]] | None = None
 ) -> list[Recorded]:
-    """All events in order of attempt, rank and time; of one rank and of some kinds when named.
-
-    Lines of other kinds cost next to nothing.
-    """
+    """Returns all events in order of attempt, rank and time; of one rank and of some kinds when
+    named. Lines of other kinds cost next to nothing."""
     return [
         Recorded(attempt, writer, stamped)
         for attempt, writer, path in event_files(run)
@@ -47,7 +46,8 @@ def attempts_so_far(run: RunDir) -> int:
 
 
 def _stamped(path: Path, kinds: Collection[type[Any]] | None) -> Iterator[Stamped]:
-    names = [name for name, kind in KINDS.items() if kinds is None or kind in kinds]
+    known = KINDS | {before: KINDS[now] for before, now in RENAMED.items()}
+    names = [name for name, kind in known.items() if kinds is None or kind in kinds]
     # The second form is that of older runs.
     heads = tuple(form.format(name) for name in names for form in _HEADS)
     with path.open(encoding="utf-8", errors="replace") as file:

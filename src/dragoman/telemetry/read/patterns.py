@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dragoman.telemetry.read.columns import Array
+from dragoman.telemetry.read.tables import Array
 
 MOST_BYTES = 1 << 30
 """Of a text: places in it are numbers of 32 bits, so that half as much memory is moved."""
@@ -54,7 +54,7 @@ class Lines:
         return self.text[self.begins[line] : self.ends[line] - 1]
 
 
-class Place(int):
+class NumberIndex(int):
     """Of a number in its line, among those behind colons: 0 is the first."""
 
 
@@ -86,7 +86,7 @@ def pattern_of(line: bytes) -> Pattern | None:
     texts.append(line[end:] + b"\n")
     numbered = [b"%s%d" % (before, place) for place, before in enumerate(texts[:-1])]
     try:
-        content = json.loads(b"".join([*numbered, texts[-1]]), parse_int=Place)
+        content = json.loads(b"".join([*numbered, texts[-1]]), parse_int=NumberIndex)
     except (ValueError, RecursionError):
         return None
     if not numbered:

@@ -1,30 +1,38 @@
-"""Reads all events of a run into tables, fast: one a kind of event, of all ranks and attempts.
+"""Events as columns: one table a kind of event, of all ranks and attempts.
 
-For looking at a run as a whole; `reader` gives the same events one by one, as what they were. A run
-of 300,000 steps on 4 ranks takes seconds (docs/telemetry.md has the figures).
+A run has millions of steps and few of all else. Steps stay columns; events of the other kinds can
+be had as objects again.
 """
 
+import dataclasses
 import itertools
-import os
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+import math
+import typing
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from dragoman.rundir import RunDir
-from dragoman.telemetry.clocks import Comparisons, Timeline
-from dragoman.telemetry.events import KINDS, ClockOffset
-from dragoman.telemetry.read.columns import Array, joined
-from dragoman.telemetry.read.events import event_files
-from dragoman.telemetry.read.parsing import Parsed, parse
+Array: TypeAlias = npt.NDArray[Any]
+Kind = TypeVar("Kind")
+FileKey: TypeAlias = tuple[int, int]
+"""Attempt and rank."""
 
-CHUNK_BYTES = 1 << 22
-"""More does not stay in the caches of a processor while it is taken apart."""
-_THREADS = 4
+TIMES = ("wall_at", "monotonic_at")
+_GROUP = dict[str, float]
+_TYPES: dict[Any, str] = {float: "f8", float | None: "f8", int: "i8", bool: "?"}
+
+
+class Field(NamedTuple):
+    name: str
+    type: str
+    """NumPy's name of it: O for texts and all else that is not a number."""
+    is_group: bool
+    is_required: bool
+    """A line without it is no such event; of all else, old runs have the default."""
+    default: Any
 
 
 @dataclass(frozen=True)
@@ -40,13 +48,19 @@ class Table:
     """Of fields like parts_s: a column for each name, in the order in which the parts happened."""
 
     def __len__(self) -> int:
-        return len(self.columns["rank"])
+        return len(next(iter(self.columns.values())))
 
     def __getitem__(self, name: str) -> Array:
         return self.columns[name]
 
-    def where(self, rows: Array) -> "Table":
-        """The rows for which the mask holds, or of these numbers."""
+    def where(self, rows: Array | slice) -> "Table":
+        """Returns the rows for which a mask holds, or those of these numbers. Rows that stand
+        together are not copied."""
+        if not isinstance(rows, slice):
+            rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+            begin = int(rows[0]) if len(rows) else 0
+            if np.array_equal(rows, np.arange(begin, begin + len(rows))):
+                rows = slice(begin, begin + len(rows))
         return Table(
             {name: values[rows] for name, values in self.columns.items()},
             {
@@ -56,104 +70,138 @@ class Table:
         )
 
     def by_rank(self) -> Iterator[tuple[int, int, "Table"]]:
-        """(attempt, rank, its rows)."""
-        for attempt, rank, begin, end in _stretches(self["attempt"], self["rank"]):
-            yield attempt, rank, self.where(np.arange(begin, end))
+        """Yields (attempt, rank, its rows)."""
+        for (attempt, rank), rows in slices_by_file(self).items():
+            yield attempt, rank, self.where(rows)
 
 
 @dataclass(frozen=True)
 class RunTables:
     by_kind: dict[type[Any], Table]
+    """Every known kind has its table, if only an empty one."""
     unread_lines: int
-    """Torn by a crash, or of a kind that this version does not know."""
+    """Torn by a crash, of a kind that this version does not know, or of other types."""
 
     def __getitem__(self, kind: type[Any]) -> Table:
         return self.by_kind[kind]
 
 
-class _Piece(NamedTuple):
-    attempt: int
-    rank: int
-    parsed: Parsed
+def fields_of(kind: type[Any]) -> tuple[Field, ...]:
+    """Returns the two times that every event carries, then the event's own fields."""
+    times = (Field(name, "f8", False, True, None) for name in TIMES)
+    return *times, *(_field(field) for field in dataclasses.fields(kind))
 
 
-def read_tables(run: RunDir, advance: Callable[[int], None] = lambda _: None) -> RunTables:
-    """Every known kind has its table, if only an empty one. `advance` is told of bytes read."""
-    # The C library gives large blocks back at once, and the kernel clears them anew for each chunk:
-    # a tenth of the time. Having freed one of nearly 32 MB, it keeps such (see mallopt(3)).
-    bytes(31 << 20)
-    threads = min(_THREADS, os.cpu_count() or 1)
-    tables = {}
-    with ThreadPoolExecutor(threads, thread_name_prefix="tables") as pool:
-        pieces = list(_pieces(run, pool, 2 * threads, advance))
-        for kind in KINDS.values():
-            own = [piece for piece in pieces if kind in piece.parsed.found]
-            rows = [piece.parsed.found[kind].rows for piece in own]
-            whole = joined(kind, [piece.parsed.found.pop(kind) for piece in own], pool.map)
-            attempts = np.array([piece.attempt for piece in own], dtype=np.int32)
-            ranks = np.array([piece.rank for piece in own], dtype=np.int32)
-            places = {"attempt": np.repeat(attempts, rows), "rank": np.repeat(ranks, rows)}
-            tables[kind] = Table(places | whole.plain, whole.groups)
-    _put_on_one_timeline(tables)
-    return RunTables(tables, sum(piece.parsed.unread_lines for piece in pieces))
+def _field(field: "dataclasses.Field[Any]") -> Field:
+    default = field.default
+    if field.default_factory is not dataclasses.MISSING:
+        default = field.default_factory()
+    is_required = default is dataclasses.MISSING
+    if (is_required or default is None) and field.type in (float, float | None):
+        default = math.nan
+    type_name = _TYPES.get(field.type, "O")
+    return Field(field.name, type_name, field.type == _GROUP, is_required, default)
 
 
-def _pieces(
-    run: RunDir, pool: ThreadPoolExecutor, at_once: int, advance: Callable[[int], None]
-) -> Iterator[_Piece]:
-    """In order. So few are in work at once that memory does not depend on the size of the files."""
-    in_work: deque[tuple[int, int, Future[Parsed]]] = deque()
-    for attempt, rank, path in event_files(run):
-        for text in _chunks(path):
-            in_work.append((attempt, rank, pool.submit(parse, text)))
-            advance(len(text))
-            if len(in_work) > at_once:
-                yield _first_of(in_work)
-    while in_work:
-        yield _first_of(in_work)
+def concatenate(kind: type[Any], parts: Sequence[Table]) -> Table:
+    """Returns one table of all rows. It empties the parts as it goes, so that no column is held
+    twice for long."""
+    rows = [len(part) for part in parts]
+    whole = Table({}, {})
+    for field in fields_of(kind):
+        if field.is_group:
+            own = [part.groups[field.name] for part in parts]
+            whole.groups[field.name] = {
+                name: np.concatenate(
+                    [
+                        columns.pop(name) if name in columns else np.full(count, np.nan)
+                        for columns, count in zip(own, rows, strict=True)
+                    ]
+                )
+                for name in merge_orders(own)
+            }
+        else:
+            pieces = [part.columns.pop(field.name) for part in parts]
+            whole.columns[field.name] = np.concatenate([np.empty(0, field.type), *pieces])
+    return whole
 
 
-def _first_of(in_work: deque[tuple[int, int, Future[Parsed]]]) -> _Piece:
-    attempt, rank, parsed = in_work.popleft()
-    return _Piece(attempt, rank, parsed.result())
+def merge_orders(orders: Iterable[Iterable[str]]) -> list[str]:
+    """Returns all names, each behind the one that it was first seen behind."""
+    merged: list[str] = []
+    for order in orders:
+        place = 0
+        for name in order:
+            if name in merged:
+                place = merged.index(name) + 1
+            else:
+                merged.insert(place, name)
+                place += 1
+    return merged
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
-    """Whole lines, but for the last of a file that is torn or still being written."""
-    with path.open("rb") as file:
-        while text := file.read(CHUNK_BYTES):
-            yield text if text.endswith(b"\n") else text + file.readline()
-
-
-def _put_on_one_timeline(tables: dict[type[Any], Table]) -> None:
-    """Give each table its column `at`."""
-    begins: dict[tuple[int, int], tuple[float, float]] = {}
-    for table in tables.values():
-        for attempt, rank, begin, _ in _stretches(table["attempt"], table["rank"]):
-            first = float(table["monotonic_at"][begin]), float(table["wall_at"][begin])
-            begins[attempt, rank] = min(first, begins.get((attempt, rank), first))
-    timelines: dict[int, Timeline] = defaultdict(lambda: Timeline({}, {}))
-    for (attempt, rank), (monotonic_at, wall_at) in begins.items():
-        timelines[attempt].wall_ahead_s[rank] = wall_at - monotonic_at
-    for attempt, rank, compared in tables[ClockOffset].by_rank():
-        offset_s, error_s = compared["monotonic_offset_s"], compared["error_s"]
-        is_known = np.isfinite(offset_s) & np.isfinite(error_s)
-        if is_known.any():
-            timelines[attempt].comparisons[rank] = Comparisons(
-                compared["monotonic_at"][is_known], offset_s[is_known], error_s[is_known]
-            )
-    for table in tables.values():
-        table.columns["at"] = np.empty(len(table))
-        for attempt, rank, begin, end in _stretches(table["attempt"], table["rank"]):
-            placed = timelines[attempt].place(rank, table["monotonic_at"][begin:end])
-            table.columns["at"][begin:end] = placed
-
-
-def _stretches(attempts: Array, ranks: Array) -> Iterator[tuple[int, int, int, int]]:
-    """(attempt, rank, begin, end) of rows that belong to one file."""
-    if not len(ranks):
-        return
+def slices_by_file(table: Table) -> dict[FileKey, slice]:
+    """Returns where the rows of each file stand: a table has them one file after the other."""
+    attempts, ranks = table["attempt"], table["rank"]
+    if not len(table):
+        return {}
     changes = np.flatnonzero((np.diff(attempts) != 0) | (np.diff(ranks) != 0)) + 1
-    bounds = [0, *changes.tolist(), len(ranks)]
-    for begin, end in itertools.pairwise(bounds):
-        yield int(attempts[begin]), int(ranks[begin]), begin, end
+    bounds = [0, *changes.tolist(), len(table)]
+    return {
+        (int(attempts[begin]), int(ranks[begin])): slice(begin, end)
+        for begin, end in itertools.pairwise(bounds)
+    }
+
+
+def group_column(table: Table, group: str, name: str) -> Array:
+    """Returns one column of a group such as parts_s; NaN everywhere where no row has it."""
+    found = table.groups.get(group, {}).get(name)
+    return np.full(len(table), math.nan) if found is None else found
+
+
+def rows_of_lowest_rank(table: Table, attempt: int) -> Array:
+    """Returns the rows of the lowest rank that has any in this attempt, for kinds of events that
+    several ranks write alike."""
+    rows = np.flatnonzero(table["attempt"] == attempt)
+    return rows[table["rank"][rows] == table["rank"][rows].min()] if len(rows) else rows
+
+
+def events_at(kind: type[Kind], table: Table, rows: Iterable[int]) -> list[Kind]:
+    """Returns rows as the events that they were written as."""
+    types = typing.get_type_hints(kind)
+    return [
+        kind(
+            **{
+                name: _group_at(table.groups[name], row)
+                if name in table.groups
+                else _value_at(table[name], row, wanted)
+                for name, wanted in types.items()
+            }
+        )
+        for row in rows
+    ]
+
+
+def events_of_attempt(kind: type[Kind], tables: RunTables, attempt: int) -> list[Kind]:
+    """Returns the events of all ranks, in order of rank and time."""
+    table = tables[kind]
+    return events_at(kind, table, np.flatnonzero(table["attempt"] == attempt))
+
+
+def last_event_by_rank(kind: type[Kind], tables: RunTables, attempt: int) -> dict[int, Kind]:
+    table = tables[kind]
+    rows = np.flatnonzero(table["attempt"] == attempt)
+    ranks = (int(rank) for rank in table["rank"][rows])
+    return dict(zip(ranks, events_at(kind, table, rows), strict=True))
+
+
+def _group_at(columns: dict[str, Array], row: int) -> dict[str, float]:
+    found = ((name, float(values[row])) for name, values in columns.items())
+    return {name: value for name, value in found if not math.isnan(value)}
+
+
+def _value_at(column: Array, row: int, wanted: Any) -> Any:
+    value = column[row]
+    if wanted == float | None and math.isnan(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
