@@ -11,7 +11,7 @@ import numpy as np
 
 from dragoman.config import Config, ScheduleSettings
 from dragoman.diagnosis.findings import Figure, Finding, unknown
-from dragoman.diagnosis.learning.power_law import Numbers
+from dragoman.diagnosis.learning.robust_fit import Floats
 from dragoman.diagnosis.phrasing import count, percent, scientific
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.training.divergence import RATE_FACTOR
@@ -39,7 +39,7 @@ class Comparison:
     factor_since: int | None
 
 
-def compare(steps: Numbers, rates: Numbers, planned: Numbers, rollbacks: int) -> Comparison:
+def compare(steps: Floats, rates: Floats, planned: Floats, rollbacks: int) -> Comparison:
     """`rollbacks`: how many the run tells of; each may have halved the rate once."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(planned > 0, rates / planned, np.where(rates == planned, 1.0, np.inf))
