@@ -29,19 +29,17 @@ class LiveFindings:
         self._speed = LiveDiagnosis(hosts, gradient_bytes)
         self._config = config
         self._evaluations = list(evaluations)
-        self._told = learning_line(config, self._evaluations)[0]
 
     def after_step(self, done: StepDone, waits_s: Sequence[float]) -> str | None:
         return self._speed.after(done, waits_s)
 
     def after_evaluation(self, evaluated: Evaluated) -> str | None:
         """A line when there is something new; that it is over again is not worth one."""
+        before, _ = learning_line(self._config, self._evaluations)
         earlier = [e for e in self._evaluations if e.step < evaluated.step]  # after a rollback
         self._evaluations = [*earlier, evaluated]
         verdict, line = learning_line(self._config, self._evaluations)
-        is_news = verdict != self._told
-        self._told = verdict
-        return line if is_news and line else None
+        return line if line and verdict != before else None
 
 
 def learning_line(config: Config, evaluations: Sequence[Evaluated]) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from dragoman.config import dump_config, parse_config
 from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.learning.robust_fit import Floats
 from dragoman.diagnosis.run.facts import RunFacts, read_facts
-from dragoman.telemetry.events import AttemptEnded, Event
+from dragoman.telemetry.events import AttemptEnded, EndCause, Event
 from dragoman.training.schedule import learning_rate
 
 STEP_S, EVALUATION_S = 2.0, 10.0
@@ -32,6 +32,7 @@ def learned(
     every: int = 1000,
     settings: Sequence[str] = (),
     ended: str = "training.steps = {} are done",
+    cause: EndCause = "steps",
     steps: int | None = None,
     losses: Callable[[int], float] = lambda number: 3.0,
 ) -> Run:
@@ -65,7 +66,7 @@ def learned(
             )
             events.append((at, found))
     if ended:
-        events.append((at, AttemptEnded(last, "finished", ended.format(f"{last:,}"))))
+        events.append((at, AttemptEnded(last, "finished", ended.format(f"{last:,}"), cause)))
     fake.with_events(events)
     facts = read_facts(fake.directory, read_at=WALL_AT + at + 1)
     return Run(facts)
