@@ -6,10 +6,14 @@ Speed is judged between steps, learning after each evaluation, by the same funct
 from collections.abc import Sequence
 
 from dragoman.config import Config
-from dragoman.diagnosis.answers.overfitting import overfit_of
-from dragoman.diagnosis.answers.trained import is_steady, rate_left_of
-from dragoman.diagnosis.learning.convergence import outlook_of, verdict_of
-from dragoman.diagnosis.learning.evaluations import columns_of
+from dragoman.diagnosis.learning.convergence import (
+    forecast_of,
+    is_steady,
+    rate_left_of,
+    verdict_of,
+)
+from dragoman.diagnosis.learning.evaluations import Evaluations
+from dragoman.diagnosis.learning.overfit import overfit_of
 from dragoman.diagnosis.speed.online import LiveDiagnosis
 from dragoman.telemetry.events import Evaluated, StepDone
 from dragoman.training.observer import RankParts
@@ -26,7 +30,6 @@ class LiveFindings:
         self._speed = LiveDiagnosis(hosts, gradient_bytes)
         self._config = config
         self._evaluations = list(evaluations)
-        self._told = learning_line(config, self._evaluations)[0]
 
     def after_step(self, done: StepDone, parts_by_rank: Sequence[RankParts]) -> str | None:
         waits_s = [parts.communication_s for parts in parts_by_rank]
@@ -34,39 +37,37 @@ class LiveFindings:
 
     def after_evaluation(self, evaluated: Evaluated) -> str | None:
         """A line when there is something new; that it is over again is not worth one."""
+        before, _ = learning_line(self._config, self._evaluations)
         earlier = [e for e in self._evaluations if e.step < evaluated.step]  # after a rollback
         self._evaluations = [*earlier, evaluated]
         verdict, line = learning_line(self._config, self._evaluations)
-        is_news = verdict != self._told
-        self._told = verdict
-        return line if is_news and line else None
+        return line if line and verdict != before else None
 
 
 def learning_line(config: Config, evaluations: Sequence[Evaluated]) -> tuple[str, str]:
     """What can be said of the learning so far, in a word and in a line; two empty ones: nothing."""
-    every = columns_of(evaluations).finite
-    after = every.where(every.steps >= config.schedule.warmup_steps)
+    every = Evaluations.from_events(evaluations).finite
+    after = every.where(every.step >= config.schedule.warmup_steps)
     overfit = overfit_of(after)
-    if overfit.state == "overfitting" and overfit.rise:
-        step = int(after.steps[overfit.rise.lowest])
+    if overfit and overfit.state == "overfitting":
         then = "BLEU rises all the same" if overfit.bleu_rises else "more steps make it worse"
         return "overfitting", (
-            f"overfitting since step {step:,}: the validation loss is up by "
+            f"overfitting since step {overfit.lowest_step:,}: the validation loss is up by "
             f"{overfit.rise.rise:.3f} while that of the training sample falls; {then}"
         )
-    if overfit.state == "both rise" and overfit.rise:
-        step = int(after.steps[overfit.rise.lowest])
+    if overfit and overfit.state == "both rise":
         return "diverging", (
-            f"losing ground since step {step:,}: validation loss and that of the training sample "
-            "both rise; a lower learning rate is needed"
+            f"losing ground since step {overfit.lowest_step:,}: validation loss and that of the "
+            "training sample both rise; a lower learning rate is needed"
         )
     # Losses follow tokens, which follow steps: only ratios count.
-    outlook = outlook_of(after.steps, after.validation, after.bleu, is_steady(config, after))
-    rate_left = rate_left_of(config, int(after.steps[-1])) if len(after) else None
-    if outlook and not rate_left and verdict_of(outlook) in (("yes", "high"), ("yes", "medium")):
+    steady = is_steady(config, after.step)
+    forecast = forecast_of(after.step, after.validation_loss, after.bleu, steady)
+    rate_left = rate_left_of(config, int(after.step[-1])) if len(after) else None
+    if forecast and not rate_left and verdict_of(forecast) in (("yes", "high"), ("yes", "medium")):
         return "trained", (
             "fully trained, as far as its losses tell: a quarter more steps would lower the "
-            f"validation loss by {outlook.gain().value:.3f}"
+            f"validation loss by {forecast.gain().value:.3f}"
         )
     return "", ""
 

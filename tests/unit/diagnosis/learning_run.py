@@ -9,9 +9,9 @@ from unit.report.fake_run import CONFIG, WALL_AT, FakeRun, evaluated, started, s
 
 from dragoman.config import dump_config, parse_config
 from dragoman.diagnosis.findings import Figure, Finding
-from dragoman.diagnosis.learning.power_law import Numbers
+from dragoman.diagnosis.learning.robust_fit import Floats
 from dragoman.diagnosis.run.facts import RunFacts, read_facts
-from dragoman.telemetry.events import AttemptEnded, Event
+from dragoman.telemetry.events import AttemptEnded, EndCause, Event
 from dragoman.training.schedule import learning_rate
 
 STEP_S, EVALUATION_S = 2.0, 10.0
@@ -26,12 +26,13 @@ class Run(NamedTuple):
 
 def learned(
     root: Path,
-    validation: Sequence[float] | Numbers,
-    train_sample: Sequence[float] | Numbers | None = None,
-    bleu: Sequence[float] | Numbers | None = None,
+    validation: Sequence[float] | Floats,
+    train_sample: Sequence[float] | Floats | None = None,
+    bleu: Sequence[float] | Floats | None = None,
     every: int = 1000,
     settings: Sequence[str] = (),
     ended: str = "training.steps = {} are done",
+    cause: EndCause = "steps",
     steps: int | None = None,
     losses: Callable[[int], float] = lambda number: 3.0,
 ) -> Run:
@@ -65,7 +66,7 @@ def learned(
             )
             events.append((at, found))
     if ended:
-        events.append((at, AttemptEnded(last, "finished", ended.format(f"{last:,}"))))
+        events.append((at, AttemptEnded(last, "finished", ended.format(f"{last:,}"), cause)))
     fake.with_events(events)
     facts = read_facts(fake.directory, read_at=WALL_AT + at + 1)
     return Run(facts)
@@ -77,5 +78,5 @@ def figure(finding: Finding, name: str) -> Figure:
     return found[0]
 
 
-def noise(count: int, spread: float, seed: int) -> Numbers:
+def noise(count: int, spread: float, seed: int) -> Floats:
     return np.random.default_rng(seed).normal(0.0, spread, count)

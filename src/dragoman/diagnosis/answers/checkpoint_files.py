@@ -2,7 +2,7 @@
 
 from dragoman.checkpoints.names import CONTENTS, MODEL, OPTIMIZER, TOKENIZER
 from dragoman.diagnosis.findings import Figure, Finding, unknown
-from dragoman.diagnosis.phrasing import count, listed, megabytes
+from dragoman.diagnosis.phrasing import count, listed
 from dragoman.diagnosis.run.facts import RunFacts
 
 KEY = "checkpoint-files"
@@ -21,7 +21,10 @@ def answer(run: RunFacts) -> Finding:
     newest = run.record.checkpoints[-1]
     largest_first = sorted(newest.file_bytes.items(), key=lambda file: (-file[1], file[0]))
     missing = [name for name in CONTENTS if name not in newest.file_bytes]
-    lacks = f" It lacks {listed(missing)}, so it is not whole." if missing else ""
+    lacks, advice = "", ""
+    if missing:
+        lacks = f" It lacks {listed(missing)}, so it is not whole."
+        advice = f"Do not use {newest.name}; `dragoman inspect` tells which checkpoints verify."
     return Finding(
         KEY,
         QUESTION,
@@ -35,19 +38,9 @@ def answer(run: RunFacts) -> Finding:
             Figure(name, size, "bytes", note=CONTENTS.get(name, "not written by this program"))
             for name, size in largest_first
         ],
-        f"Do not use {newest.name}; `dragoman inspect` tells which checkpoints verify."
-        if missing
-        else "",
+        advice,
     )
 
 
 def _with_contents(names: list[str]) -> str:
     return "; ".join(f"{name} ({CONTENTS.get(name, 'unknown')})" for name in names)
-
-
-def sizes_in_words(file_bytes: dict[str, int]) -> str:
-    """Largest first: the two that matter, and the rest together."""
-    ordered = sorted(file_bytes.items(), key=lambda file: (-file[1], file[0]))
-    named = [f"{megabytes(size)} {name}" for name, size in ordered[:2]]
-    rest = sum(size for _, size in ordered[2:])
-    return listed([*named, f"{megabytes(rest)} of the other files"] if len(ordered) > 2 else named)

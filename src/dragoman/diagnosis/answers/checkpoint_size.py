@@ -1,9 +1,8 @@
 """How big is a checkpoint? The verdict is its size: "731 MB"."""
 
 from dragoman.checkpoints.names import MODEL
-from dragoman.diagnosis.answers.checkpoint_files import sizes_in_words
 from dragoman.diagnosis.findings import Figure, Finding, unknown
-from dragoman.diagnosis.phrasing import count, megabytes
+from dragoman.diagnosis.phrasing import count, listed, megabytes
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.model.size import Size, size_of
 
@@ -31,7 +30,7 @@ def answer(run: RunFacts) -> Finding:
         QUESTION,
         megabytes(newest_bytes),
         "high",
-        f"{megabytes(newest_bytes)}: {sizes_in_words(newest.file_bytes)}. {kept}. "
+        f"{megabytes(newest_bytes)}: {_sizes(newest.file_bytes)}. {kept}. "
         f"{_export_words(size, weight_bytes)}",
         [
             Figure("newest checkpoint", newest_bytes, "bytes", note=newest.name),
@@ -58,6 +57,14 @@ def _forecast(size: Size, is_vocabulary_known: bool) -> Finding:
             *_export(size, size.weight_bytes),
         ],
     )
+
+
+def _sizes(file_bytes: dict[str, int]) -> str:
+    """Returns the two largest files and the rest together."""
+    ordered = sorted(file_bytes.items(), key=lambda file: (-file[1], file[0]))
+    named = [f"{megabytes(size)} {name}" for name, size in ordered[:2]]
+    rest = sum(size for _, size in ordered[2:])
+    return listed([*named, f"{megabytes(rest)} of the other files"] if len(ordered) > 2 else named)
 
 
 def _export(size: Size, weight_bytes: int) -> list[Figure]:

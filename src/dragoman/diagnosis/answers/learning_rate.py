@@ -4,14 +4,13 @@ The curve as run is compared, step by step, with the curve that follows from the
 rollback a run goes on with half the rate, on purpose: that is not as set, and nothing to mend.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from dragoman.config import Config, ScheduleSettings
 from dragoman.diagnosis.findings import Figure, Finding, unknown
-from dragoman.diagnosis.learning.power_law import Numbers
+from dragoman.diagnosis.learning.robust_fit import Floats
 from dragoman.diagnosis.phrasing import count, percent, scientific
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.training.divergence import RATE_FACTOR
@@ -20,14 +19,13 @@ from dragoman.training.schedule import Peak, learning_rate
 KEY = "learning-rate"
 QUESTION = "What does the learning-rate plot show, and which setting makes it so?"
 
-"""How training tells of a rollback (training/rollback.py)."""
 TOLERANCE = 1e-6
 """Of a rate, as a share of it: both are computed by the same function, and written as text."""
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Of the curve as run with the curve as set."""
+class RateComparison:
+    """Of the rates as run with those that follow from the settings."""
 
     deviating: int
     """Steps whose rate follows neither from the settings nor from a rollback."""
@@ -39,24 +37,21 @@ class Comparison:
     factor_since: int | None
 
 
-def compare(steps: Numbers, rates: Numbers, planned: Numbers, rollbacks: int) -> Comparison:
-    """`rollbacks`: how many the run tells of; each may have halved the rate once."""
+def compare_rates(steps: Floats, rates: Floats, planned: Floats, rollbacks: int) -> RateComparison:
+    """`rollbacks`: how many the run has recorded; each may have halved the rate once."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(planned > 0, rates / planned, np.where(rates == planned, 1.0, np.inf))
         halvings = np.round(np.log(ratios) / np.log(RATE_FACTOR))
     # A factor only ever gets smaller; NaN and infinite ratios fit no factor.
     halvings = np.clip(np.where(np.isfinite(halvings), halvings, 0.0), 0.0, rollbacks)
-    allowed = halvings >= np.maximum.accumulate(halvings)
-    beyond = np.abs(ratios / RATE_FACTOR**halvings - 1)
-    beyond = np.where(np.isfinite(beyond), beyond, np.inf)
-    wrong = np.flatnonzero((beyond > TOLERANCE) | ~allowed)
+    grows = halvings < np.maximum.accumulate(halvings)
+    deviations = np.abs(ratios / RATE_FACTOR**halvings - 1)
+    wrong = np.flatnonzero(~(deviations <= TOLERANCE) | grows)
     changed = np.flatnonzero(np.diff(halvings, prepend=0.0))
-    return Comparison(
+    return RateComparison(
         deviating=len(wrong),
         first_deviating=int(steps[wrong[0]]) if len(wrong) else None,
-        largest=float(np.abs(ratios / RATE_FACTOR**halvings - 1)[wrong].max())
-        if len(wrong)
-        else 0.0,
+        largest=float(deviations[wrong].max(initial=0.0)),
         factor=float(RATE_FACTOR ** halvings[-1]),
         factor_since=int(steps[changed[-1]]) if len(changed) else None,
     )
@@ -65,17 +60,17 @@ def compare(steps: Numbers, rates: Numbers, planned: Numbers, rollbacks: int) ->
 def answer(run: RunFacts) -> Finding:
     config, schedule = run.config, run.config.schedule
     planned_rate = learning_rate(schedule, config.model.width, config.training.steps)
-    summit = max(1, schedule.warmup_steps)
-    peak = Peak(summit, planned_rate(summit))
+    peak_step = max(1, schedule.warmup_steps)
+    peak = Peak(peak_step, planned_rate(peak_step))
     evidence = _settings(schedule, peak)
     steps, rates = run.steps["step"], run.steps["learning_rate"].astype(float)
-    words = _WORDS[schedule.kind](config, peak)
+    words = f"The plot shows {_schedule_words(config, peak)}."
     if not len(steps):
-        return unknown(
-            KEY, QUESTION, f"no step has been recorded yet. What is set: {words}"[:-1], evidence
-        )
+        why = f"no step has been recorded yet. What is set: {words.removesuffix('.')}"
+        return unknown(KEY, QUESTION, why, evidence)
     planned = np.fromiter(map(planned_rate, steps.tolist()), dtype=float, count=len(steps))
-    found = compare(steps, rates, planned, _rollbacks(run))
+    rollbacks = sum(i.category == "rollback" for a in run.attempts for i in a.incidents)
+    found = compare_rates(steps, rates, planned, rollbacks)
     highest = int(np.nanargmax(rates)) if np.isfinite(rates).any() else 0
     evidence += [
         Figure("highest rate as run", float(rates[highest]), "", note=f"step {steps[highest]:,}"),
@@ -100,99 +95,62 @@ def answer(run: RunFacts) -> Finding:
         QUESTION,
         "as set" if found.factor_since is None else "not as set",
         "high",
-        f"{words}{_progress(config, int(steps[-1]), float(rates[-1]))}"
-        f"{_rollback_words(found)} It follows the step alone and does not react to the loss.",
+        f"{words} {_now_words(config, int(steps[-1]), float(rates[-1]))}{_rollback_words(found)} "
+        "It follows the step alone and does not react to the loss.",
         evidence,
     )
 
 
-def _rollbacks(run: RunFacts) -> int:
-    return sum(
-        trouble.category == "rollback" for attempt in run.attempts for trouble in attempt.incidents
-    )
-
-
-def _noam(config: Config, peak: Peak) -> str:
-    schedule, width = config.schedule, config.model.width
-    rise = ""
-    if schedule.warmup_steps:
-        rise = (
-            f"the rate rises in a straight line for {count(schedule.warmup_steps, 'step')} "
-            f"(schedule.warmup_steps) to {_peak_words(peak)}, then "
-        )
-    return (
-        f"The plot shows the Noam schedule: {rise}falls with the inverse square root of the step: "
-        "after four times as many steps it is half. "
-        f"schedule.scale = {schedule.scale:g} is a factor and not a rate: the peak is scale / "
-        f"sqrt(model width {width:,} x {max(1, schedule.warmup_steps):,} warm-up steps)."
-    )
-
-
-def _inverse_square_root(config: Config, peak: Peak) -> str:
-    return (
-        f"The plot shows an inverse-square-root schedule: {_warm_up(config, peak)} falls with the "
-        "inverse square root of the step: after four times as many steps it is half."
-    )
-
-
-def _cosine(config: Config, peak: Peak) -> str:
-    return (
-        f"The plot shows a cosine schedule: {_warm_up(config, peak)} falls along half a cosine to "
-        f"{_final(config)}."
-    )
-
-
-def _linear(config: Config, peak: Peak) -> str:
-    return (
-        f"The plot shows a linear schedule: {_warm_up(config, peak)} falls in a straight line to "
-        f"{_final(config)}."
-    )
-
-
-def _constant(config: Config, peak: Peak) -> str:
-    return f"The plot shows a constant schedule: {_warm_up(config, peak)} stays there."
-
-
-_WORDS: dict[str, Callable[[Config, Peak], str]] = {
-    "noam": _noam,
-    "inverse-square-root": _inverse_square_root,
-    "cosine": _cosine,
-    "linear": _linear,
-    "constant": _constant,
-}
-
-
-def _warm_up(config: Config, peak: Peak) -> str:
+def _schedule_words(config: Config, peak: Peak) -> str:
     schedule = config.schedule
+    final = (
+        f"{scientific(schedule.final)} (schedule.final) at step {config.training.steps or 0:,} "
+        "(training.steps)"
+    )
+    root = (
+        "falls with the inverse square root of the step: after four times as many steps it is half"
+    )
+    match schedule.kind:
+        case "noam":
+            return (
+                f"the Noam schedule: {_warmup_words(schedule, peak)}{root}. schedule.scale = "
+                f"{schedule.scale:g} is a factor and not a rate: the peak is scale / sqrt(model "
+                f"width {config.model.width:,} x {peak.step:,} warm-up steps)"
+            )
+        case "inverse-square-root":
+            return f"an inverse-square-root schedule: {_warmup_words(schedule, peak)}{root}"
+        case "cosine":
+            fall = f"falls along half a cosine to {final}"
+        case "linear":
+            fall = f"falls in a straight line to {final}"
+        case "constant":
+            fall = "stays there"
+    return f"a {schedule.kind} schedule: {_warmup_words(schedule, peak)}{fall}"
+
+
+def _warmup_words(schedule: ScheduleSettings, peak: Peak) -> str:
+    is_noam = schedule.kind == "noam"  # whose peak follows from its scale
     if not schedule.warmup_steps:
-        return f"the rate begins at {scientific(schedule.peak)} (schedule.peak), then"
+        begin = f"the rate begins at {scientific(schedule.peak)} (schedule.peak), then "
+        return "" if is_noam else begin
+    setting = "" if is_noam else f" (schedule.peak = {schedule.peak:g})"
     return (
         f"the rate rises in a straight line for {count(schedule.warmup_steps, 'step')} "
-        f"(schedule.warmup_steps) to {_peak_words(peak)} (schedule.peak = {schedule.peak:g}), then"
+        f"(schedule.warmup_steps) to its peak of {scientific(peak.rate)} at step {peak.step:,}"
+        f"{setting}, then "
     )
 
 
-def _peak_words(peak: Peak) -> str:
-    return f"its peak of {scientific(peak.rate)} at step {peak.step:,}"
-
-
-def _final(config: Config) -> str:
-    return (
-        f"{scientific(config.schedule.final)} (schedule.final) at step "
-        f"{config.training.steps or 0:,} (training.steps)"
-    )
-
-
-def _progress(config: Config, last_step: int, last_rate: float) -> str:
-    if last_step < config.schedule.warmup_steps:
+def _now_words(config: Config, step: int, rate: float) -> str:
+    if step < config.schedule.warmup_steps:
         return (
-            f" At step {last_step:,} the warm-up is not over, so the plot shows the rise only: the "
-            f"rate is {scientific(last_rate)}."
+            f"At step {step:,} the warm-up is not over, so the plot shows the rise only: the "
+            f"rate is {scientific(rate)}."
         )
-    return f" At step {last_step:,} the rate is {scientific(last_rate)}."
+    return f"At step {step:,} the rate is {scientific(rate)}."
 
 
-def _rollback_words(found: Comparison) -> str:
+def _rollback_words(found: RateComparison) -> str:
     if found.factor_since is None:
         return ""
     return (

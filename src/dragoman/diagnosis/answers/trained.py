@@ -1,88 +1,110 @@
 """Is the model fully trained? Verdicts: "yes" | "not yet" | "too early to say".
 
-Judged by the validation loss after the warm-up and by what more training would bring. That a run
-has reached its step limit plays no part. A learning rate that falls to an end of its own makes the
-loss fall by itself there, so what more would bring is taken from the losses before that, and a loss
-that rests at a rate still high is no end.
+The verdict rests on the validation loss after the warm-up and on what more training would bring. It
+does not matter whether a run has reached its step limit. A learning rate that falls to an end of
+its own makes the loss fall by itself there, so what more would bring is taken from the losses
+before that, and a loss that rests at a rate still high is no end.
 """
 
 import math
+from typing import Literal
 
 import numpy as np
 
 from dragoman.config import Config
-from dragoman.diagnosis.answers.loss_spikes import divergence_of, divergence_sentence
-from dragoman.diagnosis.answers.overfitting import Overfit, loss_figure, overfit_of
-from dragoman.diagnosis.findings import Figure, Finding, unknown
+from dragoman.diagnosis.answers.loss_spikes import divergence_sentence
+from dragoman.diagnosis.answers.overfitting import loss_figure
+from dragoman.diagnosis.estimate import Estimate
+from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.learning.convergence import (
+    NEXT_SHARE,
     WORTH_NATS,
-    Outlook,
+    Forecast,
     Verdict,
     evaluations_missing,
-    outlook_of,
+    forecast_of,
+    is_steady,
+    rate_left_of,
     verdict_of,
 )
-from dragoman.diagnosis.learning.evaluations import Evaluations, columns_of
-from dragoman.diagnosis.learning.more_training import (
-    Pace,
-    forecast_figures,
-    forecast_words,
-    pace_of,
-)
+from dragoman.diagnosis.learning.evaluations import Evaluations
+from dragoman.diagnosis.learning.instability import divergence_of
+from dragoman.diagnosis.learning.overfit import Overfit, overfit_of
+from dragoman.diagnosis.learning.pace import Pace, pace_of, round_below
 from dragoman.diagnosis.learning.power_law import LEAST_POINTS
-from dragoman.diagnosis.phrasing import count, percent
+from dragoman.diagnosis.phrasing import count, percent, wall_time
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.training.schedule import learning_rate, peak_of
 
 KEY = "trained"
 QUESTION = "Is the model fully trained? How can you tell?"
 
-STEADY_SHARE = 0.5
-"""Of the peak rate: above it, a loss falls by learning and not because the rate falls."""
 AT_END_SHARE = 0.02
 """Of the way from peak to final rate that may be left, for a schedule to be done."""
 UNLEARNED_SHARE = 0.55
-"""Of the loss of guessing evenly. Who knows how frequent pieces are, and nothing else, is at about
-two thirds of it."""
+"""Of the loss of a uniform guess. A model that knows the frequencies of pieces, and nothing else,
+is at about two thirds of it."""
 DIVERGED_NATS = 0.3
 """Validation and training sample both risen by this much: what was learned is lost."""
 
+Phase = Literal["falling", "ended", "constant", "endless"]
+"""Of the learning rate: only cosine and linear fall to an end; noam never ends."""
+
+_NEXT_QUARTER = "the next 25 % of tokens"
+
+
+def phase_of(config: Config, step: int) -> Phase:
+    rate_left = rate_left_of(config, step)
+    if rate_left is None:
+        return "constant" if config.schedule.kind == "constant" else "endless"
+    return "ended" if rate_left <= AT_END_SHARE else "falling"
+
+
+def verdict_in(phase: Phase, forecast: Forecast) -> tuple[Verdict, Confidence]:
+    verdict, confidence = verdict_of(forecast)
+    if phase == "falling" and verdict != "not yet":
+        return "not yet", "medium"
+    if phase == "ended" and verdict != "yes" and forecast.is_at_rest:
+        return "yes", "medium"
+    if phase == "constant" and verdict == "yes":
+        return "yes", "medium"
+    return verdict, confidence
+
 
 def answer(run: RunFacts) -> Finding:
-    every = columns_of(run.evaluations)
+    every = Evaluations.from_events(run.evaluations)
     if not len(every):
         return unknown(KEY, QUESTION, "no evaluation has been made, and only those can tell")
-    evaluations = every.finite
+    evaluations, config = every.finite, run.config
     evidence = _losses(evaluations)
-    if lost := _lost(run, every):
+    if divergence := _divergence_words(run, every):
         return Finding(
             KEY,
             QUESTION,
             "not yet",
             "high",
-            f"Not yet: the run has diverged. {lost}",
+            f"Not yet: the run has diverged. {divergence}",
             evidence,
             "Go back to the best checkpoint; start a new run with a lower learning rate or a "
             "longer warm-up.",
         )
-    config = run.config
-    after = evaluations.where(evaluations.steps >= config.schedule.warmup_steps)
+    after = evaluations.where(evaluations.step >= config.schedule.warmup_steps)
     evidence.append(Figure("evaluations after warm-up", len(after), ""))
-    last_step = _last_step(run, evaluations)
-    if last_step < config.schedule.warmup_steps:
-        left = config.schedule.warmup_steps - last_step
+    last_step = int(max([*run.steps["step"][-1:], *evaluations.step[-1:]], default=0))
+    if (warmup_left := config.schedule.warmup_steps - last_step) > 0:
+        steps = warmup_left + LEAST_POINTS * config.evaluation.every_steps
         return _too_early(
-            f"the learning rate is still rising, for {count(left, 'more step')}, and the loss of "
-            f"a warm-up says nothing about its end. {_about_evaluations(config, left)}",
+            f"the learning rate is still rising, for {count(warmup_left, 'more step')}, and the "
+            f"loss of a warm-up says nothing about its end. After about "
+            f"{count(steps, 'more step')} it can be said.",
             evidence,
         )
     overfit = overfit_of(after)
-    if overfit.state == "overfitting" and overfit.rise is not None:
-        return _best_is_behind(after, overfit, evidence)
-    pace = pace_of(run, config)
-    steady = is_steady(config, after)
-    outlook = outlook_of(after.steps * pace.tokens_per_step, after.validation, after.bleu, steady)
-    if outlook is None:
+    if overfit and overfit.state == "overfitting":
+        return _past_its_best(overfit, evidence)
+    pace = pace_of(run)
+    tokens = after.step * pace.tokens_per_step
+    forecast = forecast_of(tokens, after.validation_loss, after.bleu, is_steady(config, after.step))
+    if forecast is None:
         missing = max(1, LEAST_POINTS - len(after))
         return _too_early(
             f"there {'is' if len(after) == 1 else 'are'} {count(len(after), 'evaluation')} after "
@@ -90,121 +112,49 @@ def answer(run: RunFacts) -> Finding:
             f"{count(missing, 'more evaluation')} it can be said.",
             evidence,
         )
-    evidence += forecast_figures(outlook, pace, config, last_step)
+    evidence += _forecast_figures(forecast, pace, config.cost.currency, last_step)
     guessing = math.log(_vocabulary(run))
-    if verdict_of(outlook)[0] == "yes" and after.validation.min() > UNLEARNED_SHARE * guessing:
+    unlearned = after.validation_loss.min() > UNLEARNED_SHARE * guessing
+    if unlearned and verdict_of(forecast)[0] == "yes":
         return _learned_nothing(after, guessing, evidence)
-    return _judged(run, config, outlook, pace, last_step, evidence)
-
-
-def _judged(
-    run: RunFacts,
-    config: Config,
-    outlook: Outlook,
-    pace: Pace,
-    last_step: int,
-    evidence: list[Figure],
-) -> Finding:
-    verdict, confidence = verdict_of(outlook)
-    gain = outlook.gain()
-    advice = ""
-    why = ""
-    rate_left = rate_left_of(config, last_step)
-    is_schedule_done = rate_left is not None and rate_left <= AT_END_SHARE
-    if rate_left is not None and not is_schedule_done:
-        why = (
-            f" The {config.schedule.kind} schedule has {percent(rate_left)} of the way down still "
-            "before it, and the loss falls by itself as the rate does."
-        )
-        if verdict != "not yet":
-            verdict, confidence = "not yet", "medium"
-        advice = f"Let the schedule end at step {config.training.steps:,}."
-    elif is_schedule_done:
-        why = f" This {config.schedule.kind} schedule has come to its end, and its rate with it."
-        if outlook.is_at_rest and verdict != "yes":
-            verdict, confidence = "yes", "medium"
-        advice = "" if gain.value < WORTH_NATS else "Train anew with more training.steps."
-    elif config.schedule.kind == "constant" and verdict == "yes":
-        confidence = "medium"
-        why = " That is so at a constant rate; a last stretch with a falling one mostly adds some."
-        advice = "Set schedule.kind to cosine or linear in the next run."
-    elif verdict == "not yet":
-        advice = _go_on(run)
-    if verdict == "too early to say":
-        missing = evaluations_missing(outlook)
-        why = f" About {count(missing, 'more evaluation')} would settle it."
-    if verdict == "not yet" and gain.low <= WORTH_NATS and outlook.bleu_still_rises:
-        why = " The validation loss is nearly at rest, but BLEU still rises clearly."
+    phase = phase_of(config, last_step)
+    verdict, confidence = verdict_in(phase, forecast)
+    sentences = (
+        _opening(verdict, forecast),
+        _why(config, phase, verdict, forecast, last_step),
+        _forecast_words(forecast, pace, config.cost.currency, last_step, phase == "ended"),
+        _limit_words(run, verdict),
+    )
     return Finding(
         KEY,
         QUESTION,
         verdict,
         confidence,
-        f"{_opening(verdict, outlook)}{why} "
-        f"{forecast_words(outlook, pace, config, last_step, is_schedule_done)}"
-        f"{_limit_words(run, verdict)}",
+        " ".join(filter(None, sentences)),
         evidence,
-        advice,
+        _advice(run, phase, verdict, forecast),
     )
 
 
-def _opening(verdict: Verdict, outlook: Outlook) -> str:
-    if verdict == "yes":
-        return "Yes: the validation loss has come to rest."
-    if verdict == "too early to say":
-        return "Too early to say: the noise of the evaluations hides the trend."
-    return "Not yet: the validation loss still falls." if outlook.gain().low > 0 else "Not yet."
-
-
-def _go_on(run: RunFacts) -> str:
-    if run.attempts and run.attempts[-1].state == "finished":
-        return "Train on: set training.steps higher and give the same command again."
-    return "Train on."
-
-
-def rate_left_of(config: Config, step: int) -> float | None:
-    """Of the way from the peak to the final rate; None: the schedule has no end of its own."""
-    schedule = config.schedule
-    if schedule.kind not in ("cosine", "linear") or config.training.steps is None:
-        return None
-    rate = learning_rate(schedule, config.model.width, config.training.steps)
-    way = schedule.peak - schedule.final
-    return (rate(max(1, step)) - schedule.final) / way if way > 0 else 0.0
-
-
-def is_steady(config: Config, evaluations: Evaluations) -> np.typing.NDArray[np.bool_]:
-    """Where the rate was high, for schedules that end; everywhere, where that leaves too few."""
-    all_of_them = np.ones(len(evaluations), dtype=bool)
-    if rate_left_of(config, 1) is None:
-        return all_of_them
-    rate = learning_rate(config.schedule, config.model.width, config.training.steps)
-    peak = peak_of(config.schedule, config.model.width, config.training.steps).rate
-    steady = np.array([rate(int(step)) >= STEADY_SHARE * peak for step in evaluations.steps])
-    return steady if steady.sum() >= LEAST_POINTS else all_of_them
-
-
-def _lost(run: RunFacts, evaluations: Evaluations) -> str:
-    """How the run has diverged; empty: it has not."""
-    steps = run.steps
-    divergence = divergence_of(steps["step"], steps["loss"])
+def _divergence_words(run: RunFacts, evaluations: Evaluations) -> str:
+    """Returns how the run has diverged; empty: it has not."""
+    divergence = divergence_of(run.steps["step"], run.steps["loss"])
     if divergence:
         return divergence_sentence(divergence)
-    if math.isnan(evaluations.validation[-1]):
-        return f"The validation loss after step {int(evaluations.steps[-1]):,} is not a number."
-    finite = evaluations.finite
-    found = overfit_of(finite)
-    if found.rise and found.state == "both rise" and found.rise.rise > DIVERGED_NATS:
+    if math.isnan(evaluations.validation_loss[-1]):
+        return f"The validation loss after step {int(evaluations.step[-1]):,} is not a number."
+    overfit = overfit_of(evaluations.finite)
+    if overfit and overfit.state == "both rise" and overfit.rise.rise > DIVERGED_NATS:
         return (
-            f"Since step {int(finite.steps[found.rise.lowest]):,} the validation loss has risen by "
-            f"{found.rise.rise:.2f} nats and the loss on a training sample by "
-            f"{found.train_change:.2f}."
+            f"Since step {overfit.lowest_step:,} the validation loss has risen by "
+            f"{overfit.rise.rise:.2f} nats and the loss on a training sample by "
+            f"{overfit.train_change:.2f}."
         )
     return ""
 
 
-def _best_is_behind(evaluations: Evaluations, overfit: Overfit, evidence: list[Figure]) -> Finding:
-    assert overfit.rise is not None
-    step = int(evaluations.steps[overfit.rise.lowest])
+def _past_its_best(overfit: Overfit, evidence: list[Figure]) -> Finding:
+    step = overfit.lowest_step
     if overfit.bleu_rises:
         return Finding(
             KEY,
@@ -232,18 +182,13 @@ def _best_is_behind(evaluations: Evaluations, overfit: Overfit, evidence: list[F
     )
 
 
-def _vocabulary(run: RunFacts) -> int:
-    passport = run.record.passport
-    return passport.vocabulary if passport else run.config.tokenizer.vocabulary
-
-
 def _learned_nothing(evaluations: Evaluations, guessing: float, evidence: list[Figure]) -> Finding:
     return Finding(
         KEY,
         QUESTION,
         "not yet",
         "high",
-        f"Not yet: the validation loss rests at {evaluations.validation[-1]:.2f} nats, and "
+        f"Not yet: the validation loss rests at {evaluations.validation_loss[-1]:.2f} nats, and "
         f"guessing among all pieces alike would give {guessing:.2f}: the model has learned little "
         "more than which pieces are frequent.",
         evidence,
@@ -253,39 +198,123 @@ def _learned_nothing(evaluations: Evaluations, guessing: float, evidence: list[F
 
 
 def _too_early(why: str, evidence: list[Figure]) -> Finding:
-    return Finding(
-        KEY, QUESTION, "too early to say", "none", f"Too early to say: {why.strip()}", evidence
+    return Finding(KEY, QUESTION, "too early to say", "none", f"Too early to say: {why}", evidence)
+
+
+def _vocabulary(run: RunFacts) -> int:
+    passport = run.record.passport
+    return passport.vocabulary if passport else run.config.tokenizer.vocabulary
+
+
+def _opening(verdict: Verdict, forecast: Forecast) -> str:
+    if verdict == "yes":
+        return "Yes: the validation loss has come to rest."
+    if verdict == "too early to say":
+        return "Too early to say: the noise of the evaluations hides the trend."
+    return "Not yet: the validation loss still falls." if forecast.gain().low > 0 else "Not yet."
+
+
+def _why(config: Config, phase: Phase, verdict: Verdict, forecast: Forecast, last_step: int) -> str:
+    if verdict == "too early to say":
+        missing = evaluations_missing(forecast)
+        return f"About {count(missing, 'more evaluation')} would settle it."
+    if verdict == "not yet" and forecast.gain().low <= WORTH_NATS and forecast.bleu_still_rises:
+        return "The validation loss is nearly at rest, but BLEU still rises clearly."
+    if phase == "falling":
+        return (
+            f"The {config.schedule.kind} schedule has "
+            f"{percent(rate_left_of(config, last_step) or 0.0)} of the way down still before it, "
+            "and the loss falls by itself as the rate does."
+        )
+    if phase == "ended":
+        return f"This {config.schedule.kind} schedule has come to its end, and its rate with it."
+    if phase == "constant" and verdict == "yes":
+        return "That is so at a constant rate; a last stretch with a falling one mostly adds some."
+    return ""
+
+
+def _advice(run: RunFacts, phase: Phase, verdict: Verdict, forecast: Forecast) -> str:
+    if phase == "falling":
+        return f"Let the schedule end at step {run.config.training.steps:,}."
+    if phase == "ended":
+        is_worth_it = forecast.gain().value >= WORTH_NATS
+        return "Train anew with more training.steps." if is_worth_it else ""
+    if phase == "constant" and verdict == "yes":
+        return "Set schedule.kind to cosine or linear in the next run."
+    if verdict != "not yet":
+        return ""
+    if run.attempts and run.attempts[-1].state == "finished":
+        return "Train on: set training.steps higher and give the same command again."
+    return "Train on."
+
+
+def _limit_words(run: RunFacts, verdict: Verdict) -> str:
+    """Many take a run that ended at its limit for trained."""
+    ended = run.attempts[-1] if run.attempts and run.attempts[-1].state == "finished" else None
+    has_limit = ended and ended.ends and ended.ends[0].event.cause in ("steps", "epochs", "hours")
+    if not ended or not has_limit or verdict == "yes":
+        return ""
+    return f"The run ended because {ended.reason}, which says nothing about the model."
+
+
+def _forecast_words(
+    forecast: Forecast, pace: Pace, currency: str, last_step: int, is_schedule_done: bool
+) -> str:
+    """`is_schedule_done`: the rate has come to its end, and only a longer schedule brings more."""
+    steps = NEXT_SHARE * last_step
+    seconds, cost, bleu = pace.seconds(steps), pace.cost(steps), forecast.bleu_gain()
+    effort = [count(round(steps), "step")]
+    effort += [] if seconds is None else [wall_time(seconds)]
+    effort += [] if cost is None else [f"{cost:,.2f} {currency}"]
+    what = "A schedule longer by" if is_schedule_done else "The next"
+    of_bleu = f" and to bring {_range(bleu, 1)} BLEU" if bleu else ""
+    of_round = ""
+    if last_step and not is_schedule_done:
+        round_steps = round_below(steps)
+        gain = forecast.gain(round_steps / last_step).value
+        of_round = f"; the next {round_steps:,} steps, {gain:.3f}"
+    return (
+        f"{what} 25 % of tokens ({', '.join(effort)}) {'is' if is_schedule_done else 'are'} "
+        f"expected to lower the validation loss by {_range(forecast.gain(), 3)} nats{of_bleu}"
+        f"{of_round} (power law through the {forecast.fit.points} newest evaluations)."
     )
 
 
-def _last_step(run: RunFacts, evaluations: Evaluations) -> int:
-    done = int(run.steps["step"][-1]) if len(run.steps) else 0
-    return max(done, int(evaluations.steps[-1]) if len(evaluations) else 0)
-
-
-def _about_evaluations(config: Config, warmup_left: int) -> str:
-    steps = warmup_left + LEAST_POINTS * config.evaluation.every_steps
-    return f"After about {count(steps, 'more step')} it can be said."
+def _range(estimate: Estimate, digits: int) -> str:
+    """0.017 (0.013 to 0.022)"""
+    value, low, high = (f"{each:.{digits}f}" for each in estimate)
+    return f"{value} ({low} to {high})"
 
 
 def _losses(evaluations: Evaluations) -> list[Figure]:
     if not len(evaluations):
         return []
-    last, lowest = -1, int(np.argmin(evaluations.validation))
-    found = []
-    for name, place in (("validation loss", last), ("lowest validation loss", lowest)):
-        value, error = evaluations.validation[place], evaluations.validation_error[place]
-        found.append(
-            loss_figure(name, value, error, f"after step {int(evaluations.steps[place]):,}")
-        )
-    return found
+    losses, errors = evaluations.validation_loss, evaluations.validation_loss_error
+    places = {"validation loss": -1, "lowest validation loss": int(np.argmin(losses))}
+    return [
+        loss_figure(name, losses[i], errors[i], f"after step {int(evaluations.step[i]):,}")
+        for name, i in places.items()
+    ]
 
 
-def _limit_words(run: RunFacts, verdict: Verdict) -> str:
-    """A run that ended at its limit is taken for trained by many."""
-    attempt = run.attempts[-1] if run.attempts else None
-    if attempt is None or attempt.state != "finished" or verdict == "yes":
-        return ""
-    if not attempt.ends or attempt.ends[0].event.cause not in ("steps", "epochs", "hours"):
-        return ""
-    return f" The run ended because {attempt.reason}, which says nothing about the model."
+def _forecast_figures(
+    forecast: Forecast, pace: Pace, currency: str, last_step: int
+) -> list[Figure]:
+    steps = NEXT_SHARE * last_step
+    round_steps = round_below(steps)
+    of_round = forecast.gain(round_steps / last_step) if last_step else forecast.gain()
+    bleu, trend = forecast.bleu_gain(), forecast.trend
+    figures = [
+        forecast.gain().figure("expected gain in loss", "nats", _NEXT_QUARTER),
+        bleu and bleu.figure("expected gain in BLEU", "BLEU", _NEXT_QUARTER),
+        Figure("tokens for it", steps * pace.tokens_per_step, "tokens", note=_NEXT_QUARTER),
+        Figure("steps for it", round(steps), "steps", note=_NEXT_QUARTER),
+        Figure("time for it", pace.seconds(steps), "s", note=_NEXT_QUARTER),
+        Figure("cost of it", pace.cost(steps), currency, note=_NEXT_QUARTER),
+        of_round.figure(f"expected gain of the next {round_steps:,} steps", "nats"),
+        trend and trend.figure("change at the end, per 25 % of tokens", "nats"),
+        Figure("exponent of the power law", forecast.fit.exponent, ""),
+        Figure("noise of an evaluation", forecast.fit.noise, "nats"),
+        Figure("evaluations used", forecast.fit.points, ""),
+    ]
+    return [figure for figure in figures if figure and figure.value is not None]

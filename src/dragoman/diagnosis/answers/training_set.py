@@ -9,7 +9,7 @@ KEY = "training-set"
 QUESTION = "How big is the training set, in megabytes and in lines?"
 
 MANY_DROPPED = 0.3
-"""Of the pairs: whoever loses more than this should look at the reasons."""
+"""Of the pairs: a larger share of dropped ones deserves a look at the reasons."""
 
 
 def answer(run: RunFacts) -> Finding:
@@ -56,6 +56,7 @@ def _sentence(passport: Passport, train: SplitRecord, kept_bytes: int) -> str:
 def _evidence(passport: Passport, train: SplitRecord, kept_bytes: int) -> list[Figure]:
     input_bytes = sum(file.bytes for file in passport.inputs)
     files = count(len(passport.inputs), "file")
+    on_disk = f"{files} as they lie on disk, with those of validation and test"
     return [
         Figure("text, both sides", kept_bytes, "bytes", note="after cleaning, line feeds included"),
         Figure(f"text, {passport.source_language}", train.source.bytes, "bytes"),
@@ -65,22 +66,17 @@ def _evidence(passport: Passport, train: SplitRecord, kept_bytes: int) -> list[F
         Figure("pairs an epoch", train.pairs_per_epoch, "lines"),
         Figure(f"tokens, {passport.source_language}", train.source.tokens, "tokens"),
         Figure(f"tokens, {passport.target_language}", train.target.tokens, "tokens"),
-        Figure(
-            "input files",
-            input_bytes,
-            "bytes",
-            note=f"{files} as they lie on disk, with those of validation and test",
-        ),
+        Figure("input files", input_bytes, "bytes", note=on_disk),
         *(Figure(f"dropped: {why}", number, "lines") for why, number in train.dropped.items()),
     ]
 
 
 def _advice(train: SplitRecord) -> str:
     dropped = train.pairs_in - train.pairs_kept
-    if train.pairs_in and dropped > MANY_DROPPED * train.pairs_in:
-        worst = max(train.dropped.items(), key=lambda item: item[1], default=("", 0))[0]
-        return (
-            f"{percent(dropped / train.pairs_in)} of the pairs were dropped, most as {worst!r}: "
-            "look at some of them before you trust the data."
-        )
-    return ""
+    if dropped <= MANY_DROPPED * train.pairs_in:
+        return ""
+    worst = max(train.dropped, key=lambda reason: train.dropped[reason], default="")
+    return (
+        f"{percent(dropped / train.pairs_in)} of the pairs were dropped, most as {worst!r}: "
+        "look at some of them before you trust the data."
+    )

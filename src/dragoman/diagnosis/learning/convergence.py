@@ -1,8 +1,8 @@
 """What more training would bring: a learning curve comes in, a forecast with intervals goes out.
 
-Pure. The forecast is a power law through the end of the validation loss, checked against a plain
-line through its newest part: losses fall ever more slowly, so the next stretch brings no more than
-the last one did. BLEU follows from how it went with the loss in the same run.
+Pure. The forecast is a power law through the end of the validation loss, bounded by a plain line
+through its newest part: losses fall ever more slowly, so the next part brings no more than the last
+one did. BLEU follows from how it went with the loss in the same run.
 """
 
 import math
@@ -10,19 +10,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
+from dragoman.config import Config
+from dragoman.diagnosis.estimate import Z_95, Estimate
 from dragoman.diagnosis.findings import Confidence
-from dragoman.diagnosis.learning.power_law import (
-    Estimate,
-    Numbers,
-    PowerLaw,
-    change_per,
-    fit_end,
-    slope_of,
-)
+from dragoman.diagnosis.learning.power_law import LEAST_POINTS, PowerLaw, fit_end
+from dragoman.diagnosis.learning.robust_fit import Floats, change_per, slope_of
+from dragoman.training.schedule import learning_rate, peak_of
 
 NEXT_SHARE = 0.25
-"""How much further the forecast looks: so many more tokens than so far, as a share."""
+"""How much further the forecast goes: so many more tokens than so far, as a share."""
 WORTH_NATS = 0.005
 """What the next quarter must bring to be worth it: half a percent of perplexity, less than
 translations of a few thousand sentences can show in BLEU."""
@@ -30,29 +28,30 @@ UNSURE_NATS = 3 * WORTH_NATS
 """What it must not bring, by its interval, where a run is called trained."""
 SURE_POINTS = 10
 BLEU_WORTH = 0.2
-"""BLEU that still rises by this much surely, over the next quarter, outweighs a loss at rest."""
+"""BLEU that surely rises by this much over the next quarter outweighs a loss at rest."""
+STEADY_SHARE = 0.5
+"""Of the peak rate: above it, a loss falls by learning and not because the rate falls."""
 _NEWEST = 2 / 3
 """Where the newest part begins, as a share of all tokens."""
-
 _VERY_LAST = 0.85
 
 Verdict = Literal["yes", "not yet", "too early to say"]
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Forecast:
     fit: PowerLaw
     now: float
-    """How many times the tokens of the last point that was used there are."""
+    """All tokens so far, as a multiple of those of the last point that was fitted."""
     trend: Estimate | None
     """How the loss changes over NEXT_SHARE more tokens, by a line through its newest part; None:
     too few points there, or the rate falls so fast that it says nothing."""
     is_at_rest: bool
-    """Over the very last stretch the loss has not fallen by anything that is worth it, or not by
-    more than chance. Says little where the rate is high, and all there is where it has ended."""
+    """Over the very last part the loss has not fallen by anything that is worth it, or not by more
+    than chance. Says little where the rate is high, and is all there is where it has ended."""
     bleu_trend: Estimate | None
     bleu_per_nat: Estimate | None
-    """None: not known, or not to be told from none at all."""
+    """None: not known, or no different from zero."""
 
     def gain(self, share: float = NEXT_SHARE) -> Estimate:
         gain = self.fit.gain(share, self.now)
@@ -63,12 +62,12 @@ class Outlook:
         value = min(gain.value, most)
         return Estimate(value, min(gain.low, value), max(value, min(gain.high, most)))
 
-    def bleu_gain(self, share: float = NEXT_SHARE) -> Estimate | None:
+    def bleu_gain(self) -> Estimate | None:
         if self.bleu_per_nat is None:
             return None
-        gain, slope = self.gain(share), self.bleu_per_nat
+        gain, slope = self.gain(), self.bleu_per_nat
         value = -slope.value * gain.value
-        half = 1.96 * math.hypot(slope.error * gain.value, slope.value * gain.error)
+        half = Z_95 * math.hypot(slope.error * gain.value, slope.value * gain.error)
         return Estimate(value, max(0.0, value - half), value + half)
 
     @property
@@ -76,20 +75,18 @@ class Outlook:
         return self.bleu_trend is not None and self.bleu_trend.low > BLEU_WORTH
 
 
-def outlook_of(
-    tokens: Numbers, losses: Numbers, bleu: Numbers, is_steady: np.typing.NDArray[np.bool_]
-) -> Outlook | None:
-    """`is_steady`: where the learning rate was high enough that its fall is not what is seen.
-
-    None: too few evaluations.
-    """
+def forecast_of(
+    tokens: Floats, losses: Floats, bleu: Floats, is_steady: npt.NDArray[np.bool_]
+) -> Forecast | None:
+    """Returns None for too few evaluations. `is_steady`: where the learning rate was so high that
+    its fall is not what the loss shows."""
     fit = fit_end(tokens[is_steady], losses[is_steady])
     if fit is None:
         return None
     newest = tokens >= _NEWEST * tokens[-1]
     scored = np.isfinite(bleu)
     factor = 1 + NEXT_SHARE
-    return Outlook(
+    return Forecast(
         fit=fit,
         now=float(tokens[-1] / tokens[is_steady][-1]),
         trend=change_per(factor, tokens[newest], losses[newest]) if is_steady.all() else None,
@@ -99,13 +96,13 @@ def outlook_of(
     )
 
 
-def verdict_of(outlook: Outlook) -> tuple[Verdict, Confidence]:
-    """By what the next quarter of tokens brings, and how sure that is."""
-    gain = outlook.gain()
-    is_sure = outlook.fit.points >= SURE_POINTS
+def verdict_of(forecast: Forecast) -> tuple[Verdict, Confidence]:
+    """Returns whether the model is trained, by what the next quarter of tokens brings."""
+    gain = forecast.gain()
+    is_sure = forecast.fit.points >= SURE_POINTS
     if gain.low > WORTH_NATS:
         return "not yet", "high" if is_sure else "medium"
-    if outlook.bleu_still_rises:
+    if forecast.bleu_still_rises:
         return "not yet", "medium"
     if gain.high < WORTH_NATS:
         return "yes", "high" if is_sure else "medium"
@@ -116,25 +113,49 @@ def verdict_of(outlook: Outlook) -> tuple[Verdict, Confidence]:
     return "too early to say", "low"
 
 
-def evaluations_missing(outlook: Outlook) -> int:
-    """About how many more would settle it: an interval shrinks with the root of their number."""
-    gain = outlook.gain()
+def evaluations_missing(forecast: Forecast) -> int:
+    """Returns about how many more evaluations would settle the verdict: an interval shrinks with
+    the root of their number."""
+    gain = forecast.gain()
     distance = max(abs(gain.value - WORTH_NATS), WORTH_NATS)
     times = ((gain.high - gain.low) / 2 / distance) ** 2
-    return max(2, math.ceil(outlook.fit.points * min(9.0, times - 1)))
+    return max(2, math.ceil(forecast.fit.points * min(9.0, times - 1)))
 
 
-def _is_at_rest(tokens: Numbers, losses: Numbers) -> bool:
+def rate_left_of(config: Config, step: int) -> float | None:
+    """Returns the share of the way from the peak to the final rate that is left; None for a
+    schedule without an end of its own."""
+    schedule = config.schedule
+    if schedule.kind not in ("cosine", "linear") or config.training.steps is None:
+        return None
+    rate = learning_rate(schedule, config.model.width, config.training.steps)
+    way = schedule.peak - schedule.final
+    return (rate(max(1, step)) - schedule.final) / way if way > 0 else 0.0
+
+
+def is_steady(config: Config, steps: Floats) -> npt.NDArray[np.bool_]:
+    """Returns at which steps the rate was high, for schedules that end; all of them for other
+    schedules, and where too few would be left."""
+    everywhere = np.ones(len(steps), dtype=bool)
+    if rate_left_of(config, 1) is None:
+        return everywhere
+    rate = learning_rate(config.schedule, config.model.width, config.training.steps)
+    peak = peak_of(config.schedule, config.model.width, config.training.steps).rate
+    steady = np.array([rate(int(step)) >= STEADY_SHARE * peak for step in steps])
+    return steady if steady.sum() >= LEAST_POINTS else everywhere
+
+
+def _is_at_rest(tokens: Floats, losses: Floats) -> bool:
     very_last = max(4, int(np.count_nonzero(tokens >= _VERY_LAST * tokens[-1])))
-    ended = tokens[-very_last:]
-    fall = change_per(float(ended[-1] / ended[0]), ended, losses[-very_last:])
+    end = tokens[-very_last:]
+    fall = change_per(float(end[-1] / end[0]), end, losses[-very_last:])
     return fall is None or fall.high >= 0 or fall.value > -WORTH_NATS
 
 
-def _bleu_per_nat(losses: Numbers, bleu: Numbers) -> Estimate | None:
-    """Over the newer half, where that shows anything, else over all."""
-    for newest in (len(losses) // 2, 0):
-        slope = slope_of(losses[newest:], bleu[newest:]) if len(losses) - newest >= 5 else None
+def _bleu_per_nat(losses: Floats, bleu: Floats) -> Estimate | None:
+    """Returns the slope over the newer half, where that is clear, else over all."""
+    for first in (len(losses) // 2, 0):
+        slope = slope_of(losses[first:], bleu[first:]) if len(losses) - first >= 5 else None
         if slope is not None and slope.high < 0:
             return slope
     return None

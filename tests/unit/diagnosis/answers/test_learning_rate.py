@@ -3,7 +3,7 @@ import pytest
 from unit.diagnosis.learning_run import figure, learned
 from unit.report.fake_run import WALL_AT, FakeRun, started, step
 
-from dragoman.diagnosis.answers.learning_rate import answer, compare
+from dragoman.diagnosis.answers.learning_rate import answer, compare_rates
 from dragoman.diagnosis.run.facts import read_facts
 from dragoman.telemetry.events import Incident
 
@@ -79,7 +79,7 @@ PLANNED = 1e-3 / np.sqrt(STEPS)
 
 def test_other_rates_than_set_are_found():
     rates = np.where(STEPS < 40, PLANNED, 0.7 * PLANNED)
-    found = compare(STEPS, rates, PLANNED, rollbacks=0)
+    found = compare_rates(STEPS, rates, PLANNED, rollbacks=0)
     assert (found.deviating, found.first_deviating) == (61, 40)
     assert found.largest == pytest.approx(0.3)
 
@@ -88,32 +88,32 @@ def test_other_rates_than_set_are_found():
 def test_rates_that_make_no_sense_are_found(strange):
     rates = PLANNED.copy()
     rates[9] = strange
-    found = compare(STEPS, rates, PLANNED, rollbacks=2)
+    found = compare_rates(STEPS, rates, PLANNED, rollbacks=2)
     assert (found.deviating, found.first_deviating) == (1, 10)
 
 
 def test_half_the_rate_after_a_rollback_is_explained_and_only_then():
     rates = np.where(STEPS < 40, PLANNED, np.where(STEPS < 70, 0.5, 0.25) * PLANNED)
-    told = compare(STEPS, rates, PLANNED, rollbacks=2)
+    told = compare_rates(STEPS, rates, PLANNED, rollbacks=2)
     assert (told.deviating, told.factor, told.factor_since) == (0, 0.25, 70)
-    assert compare(STEPS, rates, PLANNED, rollbacks=1).deviating == 31
-    assert compare(STEPS, rates, PLANNED, rollbacks=0).deviating == 61
+    assert compare_rates(STEPS, rates, PLANNED, rollbacks=1).deviating == 31
+    assert compare_rates(STEPS, rates, PLANNED, rollbacks=0).deviating == 61
     back = np.where((STEPS > 20) & (STEPS < 40), 0.5, 1.0) * PLANNED
-    assert compare(STEPS, back, PLANNED, rollbacks=1).first_deviating == 40
+    assert compare_rates(STEPS, back, PLANNED, rollbacks=1).first_deviating == 40
 
 
 def test_a_rate_of_zero_as_set_is_as_set():
-    assert compare(STEPS, np.zeros(100), np.zeros(100), rollbacks=0).deviating == 0
+    assert compare_rates(STEPS, np.zeros(100), np.zeros(100), rollbacks=0).deviating == 0
 
 
-def test_a_rollback_is_told_in_words(tmp_path):
+def test_half_the_rate_after_a_rollback_is_on_purpose(tmp_path):
     fake = FakeRun(tmp_path / "run")
-    what = "the loss has exploded; back to step 2 with 0.5 times the learning rate"
     scale = 2.0 / np.sqrt(512)
     rates = {n: scale * n / 8000**1.5 for n in range(1, 5)}
     events = [(0.0, started())]
     events += [(float(n), step(n, learning_rate=rates[n])) for n in (1, 2, 3, 4)]
-    events.append((4.5, Incident(4, "other", what)))
+    rollback = Incident(4, "rollback", "the loss has exploded", rollback_step=2, rate_factor=0.5)
+    events.append((4.5, rollback))
     events += [(2.0 + n, step(n, learning_rate=rates[n] / 2)) for n in (3, 4)]
     fake.with_events(events)
     facts = read_facts(fake.directory, read_at=WALL_AT)

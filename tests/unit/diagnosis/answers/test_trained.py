@@ -5,7 +5,6 @@ import pytest
 from unit.diagnosis.learning_run import EVALUATION_S, STEP_S, figure, learned, noise
 
 from dragoman.diagnosis.answers.trained import answer
-from dragoman.diagnosis.learning.more_training import round_below
 
 PLATEAU = 1.5 + 0.5 * np.exp(-np.arange(1, 26) / 2)
 
@@ -163,10 +162,6 @@ def test_a_training_loss_that_ran_away_has_diverged_before_the_next_evaluation(t
     assert found.verdict == "not yet"
     assert "diverged" in found.sentence
     assert "3.00 to 7.00" in found.sentence
-
-
-def test_round_numbers_of_steps():
-    assert [round_below(n) for n in (0.3, 1, 4.9, 12_500, 75_000)] == [1, 1, 2, 10_000, 50_000]
 
 
 def test_rest_at_the_level_of_guessing_is_not_trained(tmp_path):

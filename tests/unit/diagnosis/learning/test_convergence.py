@@ -2,26 +2,30 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from unit.report.fake_run import CONFIG
 
+from dragoman.config import parse_config
 from dragoman.diagnosis.learning.convergence import (
-    Outlook,
+    Forecast,
     evaluations_missing,
-    outlook_of,
+    forecast_of,
+    is_steady,
+    rate_left_of,
     verdict_of,
 )
 
 SEEDS = range(200)
 
 
-def look(curve, points=25, spread=0.006, seed=0, bleu=None) -> Outlook:
+def look(curve, points=25, spread=0.006, seed=0, bleu=None) -> Forecast:
     shares = np.arange(1, points + 1) / points
     drawn = np.random.default_rng(seed)
     losses = curve(shares) + drawn.normal(0.0, spread, points)
     scores = 60 - 15 * curve(shares) if bleu is None else bleu(shares)
     scores = scores + drawn.normal(0.0, 0.2, points)
-    outlook = outlook_of(shares * 1e9, losses, scores, np.ones(points, dtype=bool))
-    assert outlook is not None
-    return outlook
+    forecast = forecast_of(shares * 1e9, losses, scores, np.ones(points, dtype=bool))
+    assert forecast is not None
+    return forecast
 
 
 def falling(shares):
@@ -51,11 +55,11 @@ def test_much_noise_is_said_to_hide_the_trend_rather_than_guessed_through():
     verdicts = Counter(verdict_of(look(falling, 7, 0.03, seed))[0] for seed in SEEDS)
     assert verdicts["too early to say"] > len(SEEDS) / 2
     unsure = [
-        outlook
+        forecast
         for seed in SEEDS
-        if verdict_of(outlook := look(falling, 7, 0.03, seed))[0] == "too early to say"
+        if verdict_of(forecast := look(falling, 7, 0.03, seed))[0] == "too early to say"
     ]
-    assert all(evaluations_missing(outlook) >= 2 for outlook in unsure)
+    assert all(evaluations_missing(forecast) >= 2 for forecast in unsure)
 
 
 def test_bleu_follows_the_loss_as_it_did():
@@ -79,18 +83,38 @@ def test_bleu_that_still_rises_outweighs_a_loss_at_rest():
 def test_what_falls_because_the_rate_falls_is_left_out():
     shares = np.arange(1, 41) / 40
     losses = 1.5 + 0.0 * shares - 0.3 * np.maximum(0.0, shares - 0.6)
-    outlook = outlook_of(shares, losses, np.full(40, np.nan), shares <= 0.6)
-    assert outlook is not None
-    assert outlook.gain().value < 0.001
-    assert not outlook.is_at_rest
-    assert outlook.bleu_gain() is None
+    forecast = forecast_of(shares, losses, np.full(40, np.nan), shares <= 0.6)
+    assert forecast is not None
+    assert forecast.gain().value < 0.001
+    assert not forecast.is_at_rest
+    assert forecast.bleu_gain() is None
 
 
 def test_the_next_stretch_brings_no_more_than_the_last_one_did():
     def suddenly_at_rest(shares):
         return 1.5 + 0.3 * np.maximum(0.0, 0.65 - shares)
 
-    outlook = look(suddenly_at_rest, 12, 0.0005)
-    assert outlook.fit.gain(0.25).high > 0.01
-    assert outlook.gain().high < 0.005
-    assert outlook.gain(0.5).value <= outlook.gain(0.5).high < 0.01
+    forecast = look(suddenly_at_rest, 12, 0.0005)
+    assert forecast.fit.gain(0.25).high > 0.01
+    assert forecast.gain().high < 0.005
+    assert forecast.gain(0.5).value <= forecast.gain(0.5).high < 0.01
+
+
+def config(kind):
+    schedule = f"schedule.kind={kind}", "schedule.peak=1e-3", "schedule.warmup_steps=0"
+    return parse_config(CONFIG, "x", ["training.steps=1000", *schedule])
+
+
+@pytest.mark.parametrize("kind", ["noam", "inverse-square-root", "constant"])
+def test_schedules_without_an_end_are_steady_throughout(kind):
+    assert rate_left_of(config(kind), 1000) is None
+    assert is_steady(config(kind), np.arange(100.0, 1001, 100)).all()
+
+
+@pytest.mark.parametrize("kind", ["cosine", "linear"])
+def test_a_rate_that_falls_to_its_end_is_steady_in_its_first_half(kind):
+    left = [rate_left_of(config(kind), step) for step in (1, 500, 1000)]
+    assert left == pytest.approx([1.0, 0.5, 0.0], abs=0.01)
+    steps = np.arange(50.0, 1001, 50)
+    assert is_steady(config(kind), steps).tolist() == (steps <= 500).tolist()
+    assert is_steady(config(kind), steps[8:]).all()  # too few of them are steady

@@ -1,16 +1,7 @@
-import math
-
 import numpy as np
 import pytest
 
-from dragoman.diagnosis.learning.power_law import (
-    LEAST_POINTS,
-    change_per,
-    fit_end,
-    fit_power_law,
-    slope_of,
-    t_97_5,
-)
+from dragoman.diagnosis.learning.power_law import LEAST_POINTS, fit_end, fit_power_law
 
 SEEDS = range(200)
 
@@ -85,28 +76,3 @@ def test_what_fell_early_does_not_count_where_another_law_holds_now():
     assert fit is not None
     assert fit.points < 40
     assert fit.gain(0.25).value < 0.003
-
-
-@pytest.mark.parametrize(
-    ("degrees", "expected"), [(1, 12.71), (3, 3.18), (7, 2.365), (12, 2.179), (1000, 1.962)]
-)
-def test_quantiles_are_those_of_the_tables(degrees, expected):
-    assert t_97_5(degrees) == pytest.approx(expected, rel=0.003)
-
-
-def test_a_slope_comes_with_its_interval():
-    x = np.arange(20.0)
-    slope = slope_of(x, noisy(2.0 * x, 1.0, 3))
-    assert slope is not None
-    assert slope.low < 2.0 < slope.high
-    assert slope.error < 0.1
-    assert slope_of(np.ones(5), x[:5]) is None
-    assert slope_of(x[:2], x[:2]) is None
-
-
-def test_change_is_told_per_factor():
-    x = np.geomspace(1.0, 10.0, 12)
-    change = change_per(2.0, x, -3.0 * np.log(x))
-    assert change is not None
-    assert change.value == pytest.approx(-3.0 * math.log(2.0))
-    assert change_per(2.0, x[:3], x[:3]) is None

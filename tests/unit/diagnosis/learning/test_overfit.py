@@ -1,10 +1,14 @@
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
 from unit.diagnosis.learning_run import noise
 
-from dragoman.diagnosis.learning.rises import rise_of, wander_of
+from dragoman.diagnosis.learning.evaluations import Evaluations
+from dragoman.diagnosis.learning.overfit import overfit_of, rise_of, wander_of
+
+SEEDS = range(200)
 
 
 def noisy(values, spread, seed):
@@ -103,3 +107,92 @@ def test_the_last_low_point_before_a_jump_is_the_lowest():
     assert rise is not None
     assert rise.lowest == 7
     assert rise.passed == pytest.approx(0.0, abs=0.02)
+
+
+def evaluations(validation, train_sample, bleu=None) -> Evaluations:
+    nothing = np.full(len(validation), math.nan)
+    steps = 1000.0 * np.arange(1, len(validation) + 1)
+    scores = nothing if bleu is None else bleu
+    return Evaluations(steps, validation, train_sample, scores, nothing, nothing)
+
+
+def state(validation, train_sample) -> str:
+    found = overfit_of(evaluations(validation, train_sample))
+    assert found is not None
+    return found.state
+
+
+def states(validation, train_sample, points, spread) -> Counter[str]:
+    shares = np.arange(1, points + 1) / points
+    return Counter(
+        state(
+            validation(shares) + noise(points, spread, 2 * seed),
+            train_sample(shares) + noise(points, spread, 2 * seed + 1),
+        )
+        for seed in SEEDS
+    )
+
+
+def falling(shares):
+    return 2.0 - 0.5 * shares
+
+
+@pytest.mark.parametrize("points", [4, 8, 20, 60])
+@pytest.mark.parametrize("spread", [0.003, 0.01, 0.03])
+def test_a_plateau_with_noise_is_seldom_taken_for_overfitting(points, spread):
+    found = states(lambda shares: np.full_like(shares, 2.0), falling, points, spread)
+    assert found["overfitting"] / len(SEEDS) <= 0.025, found
+
+
+@pytest.mark.parametrize(("points", "most"), [(12, 0.1), (20, 0.06), (40, 0.05)])
+@pytest.mark.parametrize("kept", [0.3, 0.5, 0.7, 0.8])
+def test_a_plateau_that_wavers_slowly_is_seldom_taken_for_overfitting(points, kept, most):
+    """Neighbors that err alike look like a trend, and a dozen points cannot tell that they do."""
+    found = Counter()
+    for seed in SEEDS:
+        sample = np.linspace(2.0, 1.5, points) + noise(points, 0.01, seed + 1000)
+        found[state(2.0 + wavering(points, 0.03, kept, seed), sample)] += 1
+    assert found["overfitting"] / len(SEEDS) <= most, found
+
+
+@pytest.mark.parametrize("points", [6, 25])
+def test_a_gap_that_widens_while_both_fall_is_never_overfitting(points):
+    found = states(lambda shares: 2.0 + 0.1 * shares**-0.5, falling, points, 0.01)
+    assert found["overfitting"] == 0
+    assert found["not"] / len(SEEDS) >= 0.99
+
+
+@pytest.mark.parametrize(("points", "spread"), [(10, 0.005), (25, 0.01), (60, 0.02)])
+def test_a_rise_is_found_under_noise(points, spread):
+    found = states(lambda shares: 2.0 + 0.5 * np.abs(shares - 0.5), falling, points, spread)
+    assert found["overfitting"] / len(SEEDS) >= 0.95, found
+
+
+def test_a_run_that_falls_apart_is_something_else():
+    def rising(shares):
+        return 2.0 + np.maximum(0.0, shares - 0.6)
+
+    assert states(rising, rising, 20, 0.005) == {"both rise": len(SEEDS)}
+
+
+def test_without_a_training_sample_a_clear_rise_is_unexplained():
+    validation = 2.0 + 0.02 * np.abs(np.arange(25) - 10) + noise(25, 0.002, 1)
+    assert state(validation, np.full(25, math.nan)) == "unexplained"
+    assert state(validation[:11], np.full(11, math.nan)) == "not"
+
+
+def test_two_evaluations_are_too_few():
+    assert overfit_of(evaluations(np.ones(2), np.ones(2))) is None
+
+
+def test_bleu_is_followed_since_the_lowest_loss():
+    validation = 2.0 + 0.02 * np.abs(np.arange(25) - 10) + noise(25, 0.002, 1)
+    falls, rises = (
+        overfit_of(evaluations(validation, 2.0 - 0.01 * np.arange(25), bleu))
+        for bleu in (np.linspace(25, 20, 25), np.linspace(20, 25, 25))
+    )
+    assert falls is not None
+    assert rises is not None
+    assert falls.lowest_step == pytest.approx(11_000, abs=1000)
+    assert (falls.bleu_falls, falls.bleu_rises) == (True, False)
+    assert (rises.bleu_falls, rises.bleu_rises) == (False, True)
