@@ -12,6 +12,7 @@ from dragoman.diagnosis.learning.convergence import outlook_of, verdict_of
 from dragoman.diagnosis.learning.evaluations import columns_of
 from dragoman.diagnosis.speed.online import LiveDiagnosis
 from dragoman.telemetry.events import Evaluated, StepDone
+from dragoman.training.observer import RankParts
 
 
 class LiveFindings:
@@ -27,8 +28,9 @@ class LiveFindings:
         self._evaluations = list(evaluations)
         self._told = learning_line(config, self._evaluations)[0]
 
-    def after_step(self, done: StepDone, waits_s: Sequence[float]) -> str | None:
-        return self._speed.after(done, waits_s)
+    def after_step(self, done: StepDone, parts_by_rank: Sequence[RankParts]) -> str | None:
+        waits_s = [parts.communication_s for parts in parts_by_rank]
+        return self._speed.after(done, [waited_s for waited_s in waits_s if waited_s is not None])
 
     def after_evaluation(self, evaluated: Evaluated) -> str | None:
         """A line when there is something new; that it is over again is not worth one."""

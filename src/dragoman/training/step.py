@@ -2,14 +2,17 @@
 
 import dataclasses
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dragoman.batches.amounts import Amounts
 from dragoman.batches.loader import Loader
 from dragoman.distributed.devices import memory_peak_bytes
+from dragoman.distributed.group import Group
 from dragoman.model.size import training_flops
 from dragoman.telemetry.events import StepDone
 from dragoman.training.interruption import Interruption
+from dragoman.training.observer import RankParts
 from dragoman.training.out_of_memory import smaller_pieces
 from dragoman.training.setup import Training
 from dragoman.training.state import RunState
@@ -25,14 +28,21 @@ class Taken(NamedTuple):
     save_is_due: bool
     save_can_begin: bool
     """None is in flight on rank 0."""
-    waits_s: list[float]
-    """In communication, by rank; empty: not known."""
+    parts_before: list[RankParts]
+    """Of the step before, by rank; empty where there was none."""
 
 
 def take_step(
-    training: Training, state: RunState, loader: Loader, interruption: Interruption
+    training: Training,
+    state: RunState,
+    loader: Loader,
+    interruption: Interruption,
+    before: StepDone | None,
 ) -> Taken:
-    """One update. Collective: every rank must call."""
+    """Takes one step; `before` is this rank's event of the last one, if there was one.
+
+    Collective: every rank must call.
+    """
     group, updater = training.group, training.updater
     group.pulse.enter("data", state.step + 1)
     training.traffic.begin_step()
@@ -46,11 +56,9 @@ def take_step(
         # The update of the step before came after its message.
         seconds = time.perf_counter() - begun + updater.update_s
         # One small message, before the weights are touched, tells everyone the loss, rank 0's
-        # clock, whether anyone wants to stop or has run out of memory, whether to save, and how
-        # long each rank has waited in communication.
-        waits_s = [0.0] * group.ranks
-        waits_s[group.rank] = gradients.parts_s.get("communication", 0.0)
-        loss_sum, step_s, wishes, short, save_is_due, saver_is_busy, *waits_s = group.sums(
+        # clock, whether anyone wants to stop or has run out of memory, whether to save, and where
+        # each rank's time went in the step before: 56 bytes a rank.
+        loss_sum, step_s, wishes, short, save_is_due, saver_is_busy, *parts_s = group.sums(
             [
                 gradients.loss_sum,
                 seconds if group.leads else 0.0,
@@ -58,7 +66,7 @@ def take_step(
                 float(gradients.ran_out),
                 float(group.leads and training.saving.is_due(state, seconds)),
                 float(group.leads and training.saving.is_busy),
-                *waits_s,
+                *_own_parts(before, group),
             ]
         )
         if not short:
@@ -91,15 +99,32 @@ def take_step(
         counts=counts_of(training, work.amounts),
         memory_peak_bytes=memory_peak_bytes(group.device),
     )
-    knows_waits = "communication" in gradients.parts_s
     return Taken(
         state=state,
         done=done,
         interrupted=wishes > 0,
         save_is_due=save_is_due > 0,
         save_can_begin=not saver_is_busy,
-        waits_s=waits_s if knows_waits else [],
+        parts_before=_parts_by_rank(before, parts_s) if before else [],
     )
+
+
+def _own_parts(before: StepDone | None, group: Group) -> list[float]:
+    """Returns this rank's parts at its place among those of all ranks, which are zeros."""
+    size = len(RankParts._fields)
+    places = [0.0] * (group.ranks * size)
+    if before:
+        own = RankParts.of(before.parts_s)
+        places[group.rank * size : (group.rank + 1) * size] = [part or 0.0 for part in own]
+    return places
+
+
+def _parts_by_rank(before: StepDone, summed: Sequence[float]) -> list[RankParts]:
+    size = len(RankParts._fields)
+    parts = [RankParts(*summed[at : at + size]) for at in range(0, len(summed), size)]
+    if "communication" in before.parts_s:  # on all ranks or on none
+        return parts
+    return [each._replace(communication_s=None) for each in parts]
 
 
 def counts_of(training: Training, amounts: Amounts) -> dict[str, float]:

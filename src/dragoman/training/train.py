@@ -12,7 +12,7 @@ from dragoman.distributed.group import join, reason_of
 from dragoman.distributed.preemption import notices
 from dragoman.errors import RunError, SaidElsewhere
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import AttemptEnded, CheckpointSaved, Incident
+from dragoman.telemetry.events import AttemptEnded, CheckpointSaved, Incident, StepDone
 from dragoman.training.divergence import judge
 from dragoman.training.evaluate import evaluate
 from dragoman.training.interruption import Interruption, common_reason, interruptions
@@ -92,14 +92,15 @@ def run_on(
         state = evaluate(training, state)
         ending = ending or planned_ending(training, state)
         save(training, state, must=True, must_succeed=ending is not None)
+    before: StepDone | None = None
     while ending is None:
-        state, done, interrupted, save_is_due, save_can_begin, waits_s = take_step(
-            training, state, loader, interruption
-        )
+        step = take_step(training, state, loader, interruption, before)
+        state, done, interrupted = step.state, step.done, step.interrupted
         training.events.emit(done)
         training.narrator.step(done)
-        if group.leads:
-            training.tell(training.observer.after_step(done, waits_s))
+        if group.leads and before:
+            training.tell(training.observer.after_step(before, step.parts_before))
+        before = done
         tell_of_saves(training, done.step_s)
         numbers, verdict = judge(state.numbers, done.step, done.loss, done.updated, config.training)
         state = dataclasses.replace(state, numbers=numbers)
@@ -126,9 +127,11 @@ def run_on(
         if looked:
             state = evaluate(training, state)
             ending = ending or planned_ending(training, state)
-        if looked or ending or (save_is_due and save_can_begin):
+        if looked or ending or (step.save_is_due and step.save_can_begin):
             save(training, state, must=looked, must_succeed=ending is not None)
-        elif not save_is_due and saving.in_memory_is_due(state):  # or the disk might never be free
+        elif not step.save_is_due and saving.in_memory_is_due(
+            state
+        ):  # or the disk might never be free
             saving.begin_in_memory(state, training.updater, training.model)
     return state, ending
 
