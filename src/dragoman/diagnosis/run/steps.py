@@ -25,6 +25,8 @@ HANG_S = 60.0
 HANG_OVER_MEDIAN = 20.0
 """A step that takes longer than both is a hang: it says nothing about the others."""
 
+PARTS = ("data", "forward", "backward", "communication", "checkpoint", "optimizer", "rest")
+"""What a rank times of each of its steps; they add up to the step."""
 _COMPUTING = ("forward", "backward", "optimizer")
 
 
@@ -80,6 +82,17 @@ class StepParts:
         others = ~self.is_first if not self.is_first.all() else np.ones(len(self), dtype=bool)
         return others & ~is_hang(step_s)
 
+    def where(self, rows: Array | slice) -> "StepParts":
+        return StepParts(
+            attempt=self.attempt[rows],
+            step=self.step[rows],
+            at=self.at[rows],
+            columns={name: values[rows] for name, values in self.columns.items()},
+            waits_s={rank: waited_s[rows] for rank, waited_s in self.waits_s.items()},
+            is_first=self.is_first[rows],
+            missing_ranks=self.missing_ranks,
+        )
+
     def mean(self, rows: Array | slice) -> StepSplit:
         """Over those of these steps that have recorded it."""
         return StepSplit(**{name: _mean(values[rows]) for name, values in self.columns.items()})
@@ -102,27 +115,34 @@ def step_parts_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table
         for attempt in attempts
         if (own := _own_steps(attempt.number, steps_by_rank))
     ]
-    if not found:
+    return joined(found)
+
+
+def joined(pieces: Sequence[StepParts]) -> StepParts:
+    """Returns the steps of all pieces in their order; there may be none."""
+    if not pieces:
         none, no_step = np.empty(0), np.empty(0, dtype=np.int64)
         columns = dict.fromkeys(StepSplit._fields, none)
         return StepParts(no_step, no_step, none, columns, {}, no_step.astype(bool), {})
-    ranks = sorted({rank for piece in found for rank in piece.waits_s})
+    ranks = sorted({rank for piece in pieces for rank in piece.waits_s})
     return StepParts(
-        attempt=np.concatenate([piece.attempt for piece in found]),
-        step=np.concatenate([piece.step for piece in found]),
-        at=np.concatenate([piece.at for piece in found]),
+        attempt=np.concatenate([piece.attempt for piece in pieces]),
+        step=np.concatenate([piece.step for piece in pieces]),
+        at=np.concatenate([piece.at for piece in pieces]),
         columns={
-            name: np.concatenate([piece.columns[name] for piece in found])
+            name: np.concatenate([piece.columns[name] for piece in pieces])
             for name in StepSplit._fields
         },
         waits_s={
             rank: np.concatenate(
-                [piece.waits_s.get(rank, np.full(len(piece), np.nan)) for piece in found]
+                [piece.waits_s.get(rank, np.full(len(piece), np.nan)) for piece in pieces]
             )
             for rank in ranks
         },
-        is_first=np.concatenate([piece.is_first for piece in found]),
-        missing_ranks={n: lacking for piece in found for n, lacking in piece.missing_ranks.items()},
+        is_first=np.concatenate([piece.is_first for piece in pieces]),
+        missing_ranks={
+            n: lacking for piece in pieces for n, lacking in piece.missing_ranks.items()
+        },
     )
 
 
@@ -138,7 +158,10 @@ def _own_steps(attempt: int, steps_by_rank: Mapping[int, Table]) -> dict[int, Ta
 def _of_attempt(attempt: Attempt, own: Mapping[int, Table]) -> StepParts:
     ranks = sorted(own)
     tables = _of_common_steps([own[rank] for rank in ranks])
-    columns, waits = _split(tables)
+    parts_s = {
+        name: np.stack([group_column(table, "parts_s", name) for table in tables]) for name in PARTS
+    }
+    columns, waits = split_steps(np.stack([table["step_s"] for table in tables]), parts_s)
     lacking = attempt.ranks - len(ranks)
     return StepParts(
         attempt=tables[0]["attempt"],
@@ -160,18 +183,18 @@ def _of_common_steps(tables: Sequence[Table]) -> list[Table]:
     return [table.where(np.isin(table["step"], common)) for table in tables]
 
 
-def _split(tables: Sequence[Table]) -> tuple[dict[str, Array], Array]:
-    """Arrays of parts are ranks x steps; beside the split, what each rank waited for the last."""
+def split_steps(step_s: Array, parts_s: Mapping[str, Array]) -> tuple[dict[str, Array], Array]:
+    """Returns the columns of `StepSplit`, and what each rank waited for the last one.
 
-    def part(name: str) -> Array:
-        return np.stack([group_column(table, "parts_s", name) for table in tables])
-
-    step_s = np.stack([table["step_s"] for table in tables])
+    `step_s` and each of `PARTS` are ranks x steps, as is the waiting. NaN: not recorded.
+    """
     steps = np.arange(step_s.shape[1])
-    data, checkpoint, rest = (np.nan_to_num(part(name)) for name in ("data", "checkpoint", "rest"))
-    backward = np.nan_to_num(part("backward"))
-    compute = sum((np.nan_to_num(part(name)) for name in _COMPUTING), np.zeros_like(step_s))
-    communication = part("communication") if len(tables) > 1 else np.zeros_like(step_s)
+    data, checkpoint, rest = (
+        np.nan_to_num(parts_s[name]) for name in ("data", "checkpoint", "rest")
+    )
+    backward = np.nan_to_num(parts_s["backward"])
+    compute = sum((np.nan_to_num(parts_s[name]) for name in _COMPUTING), np.zeros_like(step_s))
+    communication = parts_s["communication"] if len(step_s) > 1 else np.zeros_like(step_s)
     is_known = ~np.isnan(communication).any(axis=0)
     communication = np.where(is_known, communication, 0.0)
     last, waiting = communication.argmin(axis=0), communication.argmax(axis=0)
