@@ -82,17 +82,6 @@ class StepParts:
         others = ~self.is_first if not self.is_first.all() else np.ones(len(self), dtype=bool)
         return others & ~is_hang(step_s)
 
-    def where(self, rows: Array | slice) -> "StepParts":
-        return StepParts(
-            attempt=self.attempt[rows],
-            step=self.step[rows],
-            at=self.at[rows],
-            columns={name: values[rows] for name, values in self.columns.items()},
-            waits_s={rank: waited_s[rows] for rank, waited_s in self.waits_s.items()},
-            is_first=self.is_first[rows],
-            missing_ranks=self.missing_ranks,
-        )
-
     def mean(self, rows: Array | slice) -> StepSplit:
         """Over those of these steps that have recorded it."""
         return StepSplit(**{name: _mean(values[rows]) for name, values in self.columns.items()})
@@ -115,34 +104,27 @@ def step_parts_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table
         for attempt in attempts
         if (own := _own_steps(attempt.number, steps_by_rank))
     ]
-    return joined(found)
-
-
-def joined(pieces: Sequence[StepParts]) -> StepParts:
-    """Returns the steps of all pieces in their order; there may be none."""
-    if not pieces:
+    if not found:
         none, no_step = np.empty(0), np.empty(0, dtype=np.int64)
         columns = dict.fromkeys(StepSplit._fields, none)
         return StepParts(no_step, no_step, none, columns, {}, no_step.astype(bool), {})
-    ranks = sorted({rank for piece in pieces for rank in piece.waits_s})
+    ranks = sorted({rank for piece in found for rank in piece.waits_s})
     return StepParts(
-        attempt=np.concatenate([piece.attempt for piece in pieces]),
-        step=np.concatenate([piece.step for piece in pieces]),
-        at=np.concatenate([piece.at for piece in pieces]),
+        attempt=np.concatenate([piece.attempt for piece in found]),
+        step=np.concatenate([piece.step for piece in found]),
+        at=np.concatenate([piece.at for piece in found]),
         columns={
-            name: np.concatenate([piece.columns[name] for piece in pieces])
+            name: np.concatenate([piece.columns[name] for piece in found])
             for name in StepSplit._fields
         },
         waits_s={
             rank: np.concatenate(
-                [piece.waits_s.get(rank, np.full(len(piece), np.nan)) for piece in pieces]
+                [piece.waits_s.get(rank, np.full(len(piece), np.nan)) for piece in found]
             )
             for rank in ranks
         },
-        is_first=np.concatenate([piece.is_first for piece in pieces]),
-        missing_ranks={
-            n: lacking for piece in pieces for n, lacking in piece.missing_ranks.items()
-        },
+        is_first=np.concatenate([piece.is_first for piece in found]),
+        missing_ranks={n: lacking for piece in found for n, lacking in piece.missing_ranks.items()},
     )
 
 

@@ -86,15 +86,22 @@ def waited_for(attempts: Sequence[AttemptWaits]) -> list[WaitedFor]:
     for names, _, waits_s in attempts:
         straggling_s = np.nan_to_num(np.fmax.reduce(waits_s))
         last = np.where(np.isnan(waits_s), np.inf, waits_s).argmin(axis=0)
-        for who in dict.fromkeys(names):
-            places = [place for place, name in enumerate(names) if name == who]
-            # A host is as late as the latest of its ranks.
-            own_waits_s = np.fmin.reduce(waits_s[places])
-            is_last = np.isin(last, places) & (straggling_s > 0)
-            last_steps[who] += float(is_last.sum())
-            waited_s[who] += float(straggling_s[is_last].sum())
-            own_s[who] += float(np.nansum(own_waits_s))
-            present_s[who] += float(straggling_s[~np.isnan(own_waits_s)].sum())
+        called = list(dict.fromkeys(names))
+        of_rank = np.array([called.index(name) for name in names])
+        order = np.argsort(of_rank, kind="stable")
+        begins = np.searchsorted(of_rank[order], np.arange(len(called)))
+        # A host is as late as the latest of its ranks.
+        own_waits_s = np.fmin.reduceat(waits_s[order], begins, axis=0)
+        of_last = of_rank[last]
+        sums = (
+            (last_steps, np.bincount(of_last, straggling_s > 0, len(called))),
+            (waited_s, np.bincount(of_last, straggling_s, len(called))),
+            (own_s, np.nansum(own_waits_s, axis=1)),
+            (present_s, (~np.isnan(own_waits_s)) @ straggling_s),
+        )
+        for totals, values in sums:
+            for who, value in zip(called, values.tolist(), strict=True):
+                totals[who] += value
     total_s = sum(waited_s.values())
     steps = sum(attempt.waits_s.shape[1] for attempt in attempts)
     found = [

@@ -6,13 +6,15 @@ at which it began is looked for. This runs between two steps of the training loo
 bounded, and most steps are only put into a list.
 """
 
+import math
 from collections import deque
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
 from dragoman.diagnosis.phrasing import percent
-from dragoman.diagnosis.run.steps import HANG_S, StepParts, StepSplit, is_hang, joined, split_steps
+from dragoman.diagnosis.run.steps import HANG_S, StepParts, StepSplit, is_hang, split_steps
 from dragoman.diagnosis.speed.bottleneck import (
     Late,
     Link,
@@ -31,10 +33,11 @@ WINDOW_STEPS = 10
 WINDOW_S = 10.0
 """The newest steps, at least so many and so long: both, so that neither fast steps nor slow ones
 are judged by chance."""
-MOST_STEPS = 2000
+MOST_STEPS = 4000
 """That are remembered, to find where a change began; fast steps make long windows."""
-JUDGED_EVERY_S = 1.0
-"""Of the steps' time: judging takes a good millisecond for 64 ranks."""
+JUDGED_EVERY_S = 5.0
+"""Of the steps' time: judging takes about a millisecond, a few with 64 ranks, and half a window is
+soon enough."""
 HOLDS_STEPS = 20
 HOLDS_S = 30.0
 """A new verdict must hold for both before it is logged."""
@@ -50,17 +53,31 @@ class LiveDiagnosis:
             (0, rank): host if has_several else rank_name(rank) for rank, host in enumerate(hosts)
         }
         self._link = Link(messages_of(gradient_bytes))
-        self.steps: StepParts = joined([])
-        """The newest ones, but for those since the last judgment."""
-        self._unsplit: deque[tuple[int, Sequence[RankParts]]] = deque(maxlen=MOST_STEPS)
         self._is_first = True
+        self._unsplit: deque[tuple[int, Sequence[RankParts]]] = deque(maxlen=MOST_STEPS)
+        self._unsplit_s = 0.0
+        self._numbers = np.empty(0, dtype=np.int64)
+        self._columns = np.empty((len(StepSplit._fields), 0))
+        self._waits_s = np.empty((len(hosts), 0))
         self.verdict: Verdict = "compute-bound"
         """The one that holds: the last one logged, or what is assumed before."""
         self._new: Verdict = "compute-bound"
         self._new_steps = 0
         self._new_s = 0.0
-        self._unjudged_steps = 0
-        self._unjudged_s = 0.0
+
+    @property
+    def steps(self) -> StepParts:
+        """The newest ones as in a report, but for those since the last judgment."""
+        none = np.zeros(len(self._numbers), dtype=np.int64)
+        return StepParts(
+            attempt=none,
+            step=self._numbers,
+            at=none,
+            columns=dict(zip(StepSplit._fields, self._columns, strict=True)),
+            waits_s=dict(enumerate(self._waits_s)),
+            is_first=none > 0,
+            missing_ranks={},
+        )
 
     def after(self, done: StepDone, parts_by_rank: Sequence[RankParts]) -> str | None:
         """Returns a line when the verdict has changed and the new one holds."""
@@ -70,71 +87,68 @@ class LiveDiagnosis:
         if done.step_s > HANG_S and is_hang(np.append(self.steps["step_s"], done.step_s))[-1]:
             return None
         self._unsplit.append((done.step, parts_by_rank))
-        self._unjudged_steps += 1
-        self._unjudged_s += done.step_s
-        if self._unjudged_s < JUDGED_EVERY_S:
-            return None
+        self._unsplit_s += done.step_s
+        self._new_steps += 1
+        self._new_s += done.step_s
+        return self._judge() if self._unsplit_s >= JUDGED_EVERY_S else None
+
+    def _judge(self) -> str | None:
+        new_steps, new_s = len(self._unsplit), self._unsplit_s
         self._split_new_steps()
-        window = self.window
-        return None if window is None else self._judge(window)
-
-    @property
-    def window(self) -> Array | None:
-        """The rows of the newest steps that are enough to be judged by; None: there are too few."""
-        step_s = self.steps["step_s"]
-        needed = max(WINDOW_STEPS, 1 + int(np.searchsorted(np.cumsum(step_s[::-1]), WINDOW_S)))
-        if len(step_s) < min(needed, MOST_STEPS):
+        steps = self.steps
+        window = window_of(steps)
+        if window is None:
             return None
-        return np.arange(max(0, len(step_s) - needed), len(step_s))
-
-    def _split_new_steps(self) -> None:
-        numbers, parts = zip(*self._unsplit, strict=True)
-        self._unsplit.clear()
-        self.steps = joined([self.steps, _split(numbers, parts)]).where(slice(-MOST_STEPS, None))
-
-    def _judge(self, window: Array) -> str | None:
-        verdict = verdict_over(self.steps, window, self._link, self._names, held=self.verdict)
+        verdict = verdict_over(steps, window, self._link, self._names, held=self.verdict)
         if verdict != self._new:
-            self._new, self._new_steps, self._new_s = verdict, 0, 0.0
-        self._new_steps += self._unjudged_steps
-        self._new_s += self._unjudged_s
-        self._unjudged_steps, self._unjudged_s = 0, 0.0
+            self._new, self._new_steps, self._new_s = verdict, new_steps, new_s
         is_held = self._new_steps >= HOLDS_STEPS and self._new_s >= HOLDS_S
         if verdict == self.verdict or not is_held:
             return None
         self.verdict = verdict
-        late = latest(self.steps, self._names, window)
-        since_step = self._began_at(verdict, len(window))
-        return in_words(verdict, since_step, self.steps.mean(window), self._link, late)
+        since_step = _began_at(verdict, steps, len(window) + self._new_steps)
+        late = latest(steps, self._names, window)
+        return in_words(verdict, since_step, steps.mean(window), self._link, late)
 
-    def _began_at(self, verdict: Verdict, window_steps: int) -> int:
-        """Returns the step at which what the verdict rests on changed most, of those remembered."""
-        values = np.nan_to_num(self.steps[EVIDENCE[verdict]])
-        # A window that has tipped over is at least half new: the change is not far behind it.
-        begin = max(0, len(values) - 2 * (window_steps + self._new_steps))
-        place = 0
-        if begin > 0 or _has_two_levels(values):
-            place = change_point(values, begin, len(values))
-        return int(self.steps.step[place])
+    def _split_new_steps(self) -> None:
+        numbers, parts = zip(*self._unsplit, strict=True)
+        self._unsplit.clear()
+        self._unsplit_s = 0.0
+        flat = chain.from_iterable(chain.from_iterable(parts))
+        if parts[0][0].communication_s is None:  # on all ranks or on none
+            flat = (math.nan if part_s is None else part_s for part_s in flat)
+        shape = len(parts), len(self._waits_s), len(RankParts._fields)
+        # Ten times as fast as np.array of what is nested.
+        parts_s = np.fromiter(flat, dtype=float).reshape(shape).transpose(2, 1, 0)
+        named = {
+            field.removesuffix("_s"): part_s
+            for field, part_s in zip(RankParts._fields, parts_s, strict=True)
+        }
+        columns, waits_s = split_steps(np.nansum(parts_s, axis=0), named)
+        new = np.stack([columns[name] for name in StepSplit._fields])
+        self._numbers = np.append(self._numbers, numbers)[-MOST_STEPS:]
+        self._columns = np.append(self._columns, new, axis=1)[:, -MOST_STEPS:]
+        self._waits_s = np.append(self._waits_s, waits_s, axis=1)[:, -MOST_STEPS:]
 
 
-def _split(numbers: Sequence[int], parts: Sequence[Sequence[RankParts]]) -> StepParts:
-    # From steps x ranks x parts; a part that is None becomes NaN.
-    parts_s = np.array(parts, dtype=float).transpose(2, 1, 0)
-    named = {
-        field.removesuffix("_s"): own for field, own in zip(RankParts._fields, parts_s, strict=True)
-    }
-    columns, waits_s = split_steps(np.nansum(parts_s, axis=0), named)
-    none = np.zeros(len(numbers))
-    return StepParts(
-        attempt=none.astype(np.int64),
-        step=np.array(numbers),
-        at=none,
-        columns=columns,
-        waits_s=dict(enumerate(waits_s)),
-        is_first=none.astype(bool),
-        missing_ranks={},
-    )
+def window_of(steps: StepParts) -> Array | None:
+    """Returns the rows of the newest steps that are enough to be judged by; None: they are not."""
+    step_s = steps["step_s"]
+    needed = max(WINDOW_STEPS, 1 + int(np.searchsorted(np.cumsum(step_s[::-1]), WINDOW_S)))
+    if len(step_s) < min(needed, MOST_STEPS):
+        return None
+    return np.arange(max(0, len(step_s) - needed), len(step_s))
+
+
+def _began_at(verdict: Verdict, steps: StepParts, new_steps: int) -> int:
+    """Returns the step at which what the verdict rests on changed most, of those remembered."""
+    values = np.nan_to_num(steps[EVIDENCE[verdict]])
+    # A window that has tipped over is at least half new: the change is not far behind it.
+    begin = max(0, len(values) - 2 * new_steps)
+    place = 0
+    if begin > 0 or _has_two_levels(values):
+        place = change_point(values, begin, len(values))
+    return int(steps.step[place])
 
 
 def _has_two_levels(values: Array) -> bool:
