@@ -1,12 +1,12 @@
 """What each run took of time and money."""
 
 from dragoman.comparison.rows import ComparedRun, Group, measured, row
-from dragoman.diagnosis.answers.duration import cost_of as money_of
-from dragoman.diagnosis.answers.duration import times_of
+from dragoman.diagnosis.speed.time_spent import cost_of as money_of
+from dragoman.diagnosis.speed.time_spent import time_spent
 
 
 def cost_of(a: ComparedRun, b: ComparedRun) -> Group:
-    first, second = times_of(a.facts.attempts), times_of(b.facts.attempts)
+    first, second = time_spent(a.facts.attempts), time_spent(b.facts.attempts)
     rows = [
         measured("wall time", first.wall_s, second.wall_s, "s"),
         row("  steps done again", first.repeated_s, second.repeated_s, "s"),

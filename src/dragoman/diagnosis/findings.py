@@ -1,5 +1,6 @@
 """What an answer is made of: a verdict in words, how sure it is, and the figures it rests on."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -41,3 +42,8 @@ class Finding:
 def unknown(key: str, question: str, because: str, evidence: Sequence[Figure] = ()) -> Finding:
     """An answer that is none: `because` goes on after "Not known, because "."""
     return Finding(key, question, UNKNOWN, "none", f"Not known, because {because}.", evidence)
+
+
+def recorded(figures: Sequence[Figure]) -> list[Figure]:
+    """Returns the figures that have a value: NaN stands for what was not recorded."""
+    return [f for f in figures if not (isinstance(f.value, float) and math.isnan(f.value))]

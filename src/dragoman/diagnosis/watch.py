@@ -32,8 +32,7 @@ class LiveFindings:
         self._evaluations = list(evaluations)
 
     def after_step(self, done: StepDone, parts_by_rank: Sequence[RankParts]) -> str | None:
-        waits_s = [parts.communication_s for parts in parts_by_rank]
-        return self._speed.after(done, [waited_s for waited_s in waits_s if waited_s is not None])
+        return self._speed.after(done, parts_by_rank)
 
     def after_evaluation(self, evaluated: Evaluated) -> str | None:
         """A line when there is something new; that it is over again is not worth one."""

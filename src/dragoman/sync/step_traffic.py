@@ -5,7 +5,7 @@ from collections import Counter
 from dragoman.config import Config
 from dragoman.distributed.group import Group
 from dragoman.distributed.interfaces import interface_between_ranks
-from dragoman.sync.bytes import bytes_per_step, on_the_wire
+from dragoman.distributed.ring_bytes import bytes_per_step, on_the_wire
 from dragoman.telemetry.sensors.interface import Passed, packet_size, passed
 
 

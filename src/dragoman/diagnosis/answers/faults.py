@@ -2,11 +2,12 @@
 
 from collections import Counter
 
-from dragoman.diagnosis.answers.duration import against_losses, cost_per_s
 from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.phrasing import count, listed, percent, wall_time
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.faults import Fault, FaultHistory
+from dragoman.diagnosis.speed import advice
+from dragoman.diagnosis.speed.time_spent import cost_per_s
 
 KEY = "faults"
 QUESTION = "What went wrong, and what did it cost?"
@@ -84,4 +85,4 @@ def _times(number: int) -> str:
 def _advice(found: FaultHistory) -> str:
     if found.time_goodput >= LOW_GOODPUT or not found.faults:
         return ""
-    return against_losses(found)
+    return advice.on_faults(found)

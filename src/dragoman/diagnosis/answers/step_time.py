@@ -9,7 +9,8 @@ from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, listed, seconds
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepParts, is_hang
-from dragoman.diagnosis.speed.statistics import mean_of
+from dragoman.diagnosis.speed import advice
+from dragoman.diagnosis.speed.series import mean_of
 from dragoman.telemetry.read.tables import Array
 
 KEY = "step-time"
@@ -50,12 +51,8 @@ _WORDS = {
     "hang": "hanging",
     "not known": "for reasons that not all ranks have recorded",
 }
-SAVE_LESS_OFTEN = (
-    "Saving holds up the steps behind it: save less often (checkpoints.every_steps, or a larger "
-    "checkpoints.lost_minutes)."
-)
 _ADVICE = {
-    "checkpoint": SAVE_LESS_OFTEN,
+    "checkpoint": advice.SAVE_LESS_OFTEN,
     "data": "The data comes in bursts: see what the processes that read it wait for.",
     "straggler": "See which host the others wait for.",
     "network": "See what the answer about the network says.",

@@ -6,43 +6,37 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
+from dragoman.diagnosis.findings import Figure, Finding, recorded, unknown
 from dragoman.diagnosis.phrasing import percent, rate, seconds, size
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.host_traffic import (
-    HostTraffic,
-    gradient_bytes,
-    link_between,
-)
+from dragoman.diagnosis.run.host_traffic import HostTraffic, gradient_bytes, link_between
 from dragoman.diagnosis.run.steps import StepSplit, is_hang
 from dragoman.diagnosis.speed.bottleneck import BOUND_SHARE, Link, latency_explains, shares_of
-from dragoman.diagnosis.speed.statistics import Estimate, correlation, varies
+from dragoman.diagnosis.speed.link_use import (
+    MUCH_RETRANSMITTED,
+    counted_against_predicted,
+    most_retransmitted,
+)
+from dragoman.diagnosis.speed.series import Measured, correlation, varies
+from dragoman.distributed.ring_bytes import bytes_per_step
+from dragoman.model.size import FP32_BYTES
 from dragoman.telemetry.read.tables import group_column
 
 KEY = "traffic"
 QUESTION = "How does that go together with the network traffic between the nodes?"
 
-MORE = 1.10
-"""Counted over predicted: confirmations of what is received, repeated packets and the step's small
-messages take some percent."""
-LESS = 0.93
-ALLOWED_BYTES = 65_536.0
-"""Small messages of a step, which the prediction leaves out."""
-ALLOWED_RATE = 50_000.0
-"""Bytes a second of what else a host tells: signs of life, records on their way home."""
-MUCH_AGAIN = 0.01
-"""Of TCP's segments; links in order repeat less than a thousandth."""
 FEW_STEPS = 20
 CLEAR = 0.3
 """A correlation nearer to zero than this explains less than a tenth of the scatter."""
+MUCH_SCATTER = 0.05
 
 
-class Together(NamedTuple):
-    """Of the first node that has counted. None: one of the two does not vary, or too few steps."""
+class Correlations(NamedTuple):
+    """Of the first host that has counted. None: one of the two does not vary, or too few steps."""
 
-    with_rate: Estimate | None
-    """Correlation of a step's time with its bytes a second."""
-    with_bytes: Estimate | None
+    with_rate: Measured | None
+    """Of a step's time with its bytes a second."""
+    with_bytes: Measured | None
     scatter: float
     """Of the bytes from step to step, relative."""
     steps: int
@@ -54,74 +48,57 @@ def answer(run: RunFacts) -> Finding:
     if max(attempt.ranks for attempt in run.attempts) == 1:
         sentence = "There was one worker, so that nothing had to travel between nodes."
         return Finding(KEY, QUESTION, "no traffic", "high", sentence, [])
-    nodes = run.host_traffic
-    if not nodes:
-        predicted = predicted_bytes(run)
-        return unknown(
-            KEY,
-            QUESTION,
-            "the bytes on the network were not counted",
-            [Figure("predicted per step", predicted, "bytes", note=_formula(run))],
-        )
-    if math.isnan(_mean(nodes, "predicted")):
-        sent = Figure("sent per step", _mean(nodes, "sent"), "bytes")
+    hosts = run.host_traffic
+    verdict = counted_against_predicted(hosts, float(run.steps["step_s"].mean()))
+    if verdict is None:
+        predicted = Figure("predicted per step", predicted_bytes(run), "bytes", note=_formula(run))
+        return unknown(KEY, QUESTION, "the bytes on the network were not counted", [predicted])
+    if math.isnan(_mean(hosts, "predicted")):
+        sent = Figure("sent per step", _mean(hosts, "sent"), "bytes")
         return unknown(KEY, QUESTION, "how much had to be sent was not recorded", [sent])
-    together = together_of(run)
-    anatomy = run.step_parts
-    split = anatomy.mean(np.flatnonzero(anatomy.usual)) if len(anatomy) else None
-    verdict = compared(nodes, float(run.steps["step_s"].mean()))
+    correlations = correlations_of(run)
+    steps = run.step_parts
+    split = steps.mean(np.flatnonzero(steps.usual)) if len(steps) else None
+    explanation = _explanation(hosts, correlations, split, link_between(run.record, hosts))
     return Finding(
         key=KEY,
         question=QUESTION,
         verdict=verdict,
-        confidence=_confidence(nodes, len(run.steps)),
-        sentence=" ".join(
-            [
-                _counted(nodes, verdict, run),
-                _explained(nodes, together, split, link_between(run.record, nodes)),
-            ]
-        ),
-        evidence=_figures(nodes, together, run),
-        advice=_advice(verdict, nodes),
+        confidence="high" if len(run.steps) >= FEW_STEPS else "low",
+        sentence=f"{_comparison(hosts, verdict, run)} {explanation}",
+        evidence=_figures(hosts, correlations, run),
+        advice=_advice(verdict, hosts),
     )
 
 
-def compared(nodes: Sequence[HostTraffic], step_s: float) -> str:
-    """All nodes together: what was counted against what the algorithm must send."""
-    counted = math.fsum(node.bytes_per_step["sent"] for node in nodes)
-    predicted = math.fsum(node.bytes_per_step["predicted"] for node in nodes)
-    if not predicted:
-        return "no traffic" if counted < ALLOWED_BYTES * len(nodes) else "more than predicted"
-    allowed = (ALLOWED_BYTES + ALLOWED_RATE * step_s) * len(nodes)
-    if counted > MORE * predicted + allowed:
-        return "more than predicted"
-    return "less than predicted" if counted < LESS * predicted else "as predicted"
-
-
-def together_of(run: RunFacts) -> Together:
+def correlations_of(run: RunFacts) -> Correlations:
     for table in run.steps_by_rank.values():
         sent = group_column(table, "traffic_bytes", "sent")
         step_s = table["step_s"]
-        told = ~np.isnan(sent) & (step_s > 0) & ~is_hang(step_s)
+        counts = ~np.isnan(sent) & (step_s > 0) & ~is_hang(step_s)
         # The first step of an attempt meets and warms up, and has nothing to do with traffic.
-        told[np.flatnonzero(np.diff(table["attempt"], prepend=-1))] = False
-        if told.sum() > 1:
-            sent, step_s = sent[told], step_s[told]
+        counts[np.flatnonzero(np.diff(table["attempt"], prepend=-1))] = False
+        if counts.sum() > 1:
+            sent, step_s = sent[counts], step_s[counts]
             mean = float(sent.mean())
-            return Together(
+            return Correlations(
                 with_rate=correlation(step_s, sent / step_s),
                 with_bytes=correlation(step_s, sent),
                 scatter=float(sent.std()) / mean if mean and varies(sent) else 0.0,
                 steps=len(sent),
             )
-    return Together(None, None, 0.0, 0)
+    return Correlations(None, None, 0.0, 0)
 
 
 def predicted_bytes(run: RunFacts) -> float:
-    """What a ring sends from each node for each step, without headers."""
+    """Returns what each host must send for a step where ranks hold whole copies of the model."""
     last = run.attempts[-1]
-    senders = last.ranks if len(last.host_names) == 1 else 1
-    return senders * 2 * (last.ranks - 1) / last.ranks * gradient_bytes(run.record)
+    return bytes_per_step(
+        parameters=int(gradient_bytes(run.record)) // FP32_BYTES,
+        ranks=last.ranks,
+        ranks_on_host=last.ranks if len(last.host_names) == 1 else 1,
+        sharded=False,
+    )
 
 
 def _formula(run: RunFacts) -> str:
@@ -131,9 +108,9 @@ def _formula(run: RunFacts) -> str:
     return f"in a ring of {ranks} ranks {each} sends 2 x {ranks - 1}/{ranks} of {gradients}"
 
 
-def _counted(nodes: Sequence[HostTraffic], verdict: str, run: RunFacts) -> str:
-    sent = _mean(nodes, "sent")
-    predicted = _mean(nodes, "predicted")
+def _comparison(hosts: Sequence[HostTraffic], verdict: str, run: RunFacts) -> str:
+    sent = _mean(hosts, "sent")
+    predicted = _mean(hosts, "predicted")
     if not predicted:
         return f"Each node sent {size(sent)} a step, though nothing had to travel."
     difference = sent / predicted - 1
@@ -147,31 +124,32 @@ def _counted(nodes: Sequence[HostTraffic], verdict: str, run: RunFacts) -> str:
         case "as predicted":
             return words + ": confirmations and small messages account for such differences."
         case "more than predicted":
-            again = retransmitted(nodes)
-            if again > MUCH_AGAIN:
+            again = most_retransmitted(hosts)
+            if again > MUCH_RETRANSMITTED:
                 return f"{words}; {percent(again)} of the packets had to be sent again."
             return words + ": something else uses the same interface while steps are done."
     return words + ": gradients travel in fewer bytes, or some of them over another interface."
 
 
-def _explained(
-    nodes: Sequence[HostTraffic], together: Together, split: StepSplit | None, link: Link
+def _explanation(
+    hosts: Sequence[HostTraffic], correlations: Correlations, split: StepSplit | None, link: Link
 ) -> str:
-    sent = _mean(nodes, "sent")
-    constant = f"The bytes of a step hardly differ from step to step ({percent(together.scatter)})"
-    if together.with_rate is None:
+    sent = _mean(hosts, "sent")
+    scatter = percent(correlations.scatter)
+    constant = f"The bytes of a step hardly differ from step to step ({scatter})"
+    if correlations.with_rate is None:
         return f"{constant}; there is too little to correlate them with the time of a step."
-    correlated = _in_words("traffic per second", together.with_rate)
-    if together.scatter > 0.05 and together.with_bytes:
+    correlated = _in_words("traffic per second", correlations.with_rate)
+    if correlations.scatter > MUCH_SCATTER and correlations.with_bytes:
         return (
-            f"The bytes of a step vary by {percent(together.scatter)}; the time of a step and "
-            f"{_in_words('its bytes', together.with_bytes)}, and {correlated}."
+            f"The bytes of a step vary by {scatter}; the time of a step and "
+            f"{_in_words('its bytes', correlations.with_bytes)}, and {correlated}."
         )
     why = (
         f"{constant}, whatever its time, so a longer step means less traffic per second: the time "
         f"of a step and {correlated}"
     )
-    if together.with_rate.high > -CLEAR:
+    if correlations.with_rate.high > -CLEAR:
         why = f"{constant}; the time of a step and {correlated}"
     if split is None or math.isnan(split.network_s):
         return f"{why}. How much of a step the traffic takes is not known."
@@ -189,53 +167,52 @@ def _explained(
     return f"{why}. It is not the traffic that makes steps long here."
 
 
-def _in_words(what: str, found: Estimate) -> str:
+def _in_words(what: str, found: Measured) -> str:
     return (
         f"{what} correlate with {found.value:.2f} (95 % interval {found.low:.2f} to "
         f"{found.high:.2f})"
     )
 
 
-def _figures(nodes: Sequence[HostTraffic], together: Together, run: RunFacts) -> list[Figure]:
-    sent, predicted = _mean(nodes, "sent"), _mean(nodes, "predicted")
-    found = [Figure("sent per step", sent, "bytes", note="by each node, in the mean over nodes")]
-    received = _mean(nodes, "received")
-    if not math.isnan(received):
-        found.append(Figure("received per step", received, "bytes"))
-    note = "" if run.config.training.sharding == "full" else _formula(run)
-    found.append(Figure("predicted per step", predicted, "bytes", note=note))
-    if predicted:
-        found.append(Figure("counted over predicted", sent / predicted, ""))
-    found.append(Figure("scatter of the bytes per step", together.scatter, "share"))
-    for name, estimate in (
-        ("correlation of step time with traffic per second", together.with_rate),
-        ("correlation of step time with bytes per step", together.with_bytes),
-    ):
-        if estimate:
-            note = f"{together.steps:,} steps"
-            found.append(Figure(name, estimate.value, "", estimate.low, estimate.high, note))
-    found += [
-        Figure(f"{node.host} sent per step", node.bytes_per_step["sent"], "bytes") for node in nodes
-    ]
-    return found
+def _figures(
+    hosts: Sequence[HostTraffic], correlations: Correlations, run: RunFacts
+) -> list[Figure]:
+    sent, predicted = _mean(hosts, "sent"), _mean(hosts, "predicted")
+    formula = "" if run.config.training.sharding == "full" else _formula(run)
+    ratio = sent / predicted if predicted else math.nan
+    named = {
+        "correlation of step time with traffic per second": correlations.with_rate,
+        "correlation of step time with bytes per step": correlations.with_bytes,
+    }
+    return recorded(
+        [
+            Figure("sent per step", sent, "bytes", note="by each node, in the mean over nodes"),
+            Figure("received per step", _mean(hosts, "received"), "bytes"),
+            Figure("predicted per step", predicted, "bytes", note=formula),
+            Figure("counted over predicted", ratio, ""),
+            Figure("scatter of the bytes per step", correlations.scatter, "share"),
+            *(
+                Figure(
+                    name, found.value, "", found.low, found.high, f"{correlations.steps:,} steps"
+                )
+                for name, found in named.items()
+                if found
+            ),
+            *(
+                Figure(f"{host.host} sent per step", host.bytes_per_step["sent"], "bytes")
+                for host in hosts
+            ),
+        ]
+    )
 
 
-def retransmitted(nodes: Sequence[HostTraffic]) -> float:
-    shares = (node.retransmitted for node in nodes)
-    return max((share for share in shares if not math.isnan(share)), default=0.0)
+def _mean(hosts: Sequence[HostTraffic], way: str) -> float:
+    return math.fsum(host.bytes_per_step[way] for host in hosts) / len(hosts)
 
 
-def _mean(nodes: Sequence[HostTraffic], way: str) -> float:
-    return math.fsum(node.bytes_per_step[way] for node in nodes) / len(nodes)
-
-
-def _confidence(nodes: Sequence[HostTraffic], steps: int) -> Confidence:
-    return "high" if steps >= FEW_STEPS and nodes else "low"
-
-
-def _advice(verdict: str, nodes: Sequence[HostTraffic]) -> str:
+def _advice(verdict: str, hosts: Sequence[HostTraffic]) -> str:
     if verdict != "more than predicted":
         return ""
-    if retransmitted(nodes) > MUCH_AGAIN:
+    if most_retransmitted(hosts) > MUCH_RETRANSMITTED:
         return "Look for a damaged cable, a full switch or a wrong packet size on the way."
     return "See what else uses this interface: copies of data, other runs, backups."

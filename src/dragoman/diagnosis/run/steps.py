@@ -23,6 +23,8 @@ HANG_S = 60.0
 HANG_OVER_MEDIAN = 20.0
 """A step that takes longer than both is a hang: it says nothing about the others."""
 
+PARTS = ("data", "forward", "backward", "communication", "checkpoint", "optimizer", "rest")
+"""What a rank times of each of its steps; they add up to the step."""
 _COMPUTING = ("forward", "backward", "optimizer")
 
 
@@ -136,7 +138,10 @@ def _own_steps(attempt: int, steps_by_rank: Mapping[int, Table]) -> dict[int, Ta
 def _of_attempt(attempt: Attempt, own: Mapping[int, Table]) -> StepParts:
     ranks = sorted(own)
     tables = _of_common_steps([own[rank] for rank in ranks])
-    columns, waits = _split(tables)
+    parts_s = {
+        name: np.stack([group_column(table, "parts_s", name) for table in tables]) for name in PARTS
+    }
+    columns, waits = split_steps(np.stack([table["step_s"] for table in tables]), parts_s)
     lacking = attempt.ranks - len(ranks)
     return StepParts(
         attempt=tables[0]["attempt"],
@@ -158,18 +163,18 @@ def _of_common_steps(tables: Sequence[Table]) -> list[Table]:
     return [table.where(np.isin(table["step"], common)) for table in tables]
 
 
-def _split(tables: Sequence[Table]) -> tuple[dict[str, Array], Array]:
-    """Arrays of parts are ranks x steps; beside the split, what each rank waited for the last."""
+def split_steps(step_s: Array, parts_s: Mapping[str, Array]) -> tuple[dict[str, Array], Array]:
+    """Returns the columns of `StepSplit`, and what each rank waited for the last one.
 
-    def part(name: str) -> Array:
-        return np.stack([group_column(table, "parts_s", name) for table in tables])
-
-    step_s = np.stack([table["step_s"] for table in tables])
+    `step_s` and each of `PARTS` are ranks x steps, as is the waiting. NaN: not recorded.
+    """
     steps = np.arange(step_s.shape[1])
-    data, checkpoint, rest = (np.nan_to_num(part(name)) for name in ("data", "checkpoint", "rest"))
-    backward = np.nan_to_num(part("backward"))
-    compute = sum((np.nan_to_num(part(name)) for name in _COMPUTING), np.zeros_like(step_s))
-    communication = part("communication") if len(tables) > 1 else np.zeros_like(step_s)
+    data, checkpoint, rest = (
+        np.nan_to_num(parts_s[name]) for name in ("data", "checkpoint", "rest")
+    )
+    backward = np.nan_to_num(parts_s["backward"])
+    compute = sum((np.nan_to_num(parts_s[name]) for name in _COMPUTING), np.zeros_like(step_s))
+    communication = parts_s["communication"] if len(step_s) > 1 else np.zeros_like(step_s)
     is_known = ~np.isnan(communication).any(axis=0)
     communication = np.where(is_known, communication, 0.0)
     last, waiting = communication.argmin(axis=0), communication.argmax(axis=0)

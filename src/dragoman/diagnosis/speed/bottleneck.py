@@ -32,7 +32,7 @@ BUCKET_BYTES = 25 * 2**20
 
 
 class Shares(NamedTuple):
-    """Of the step, 0 to 1. NaN: not recorded."""
+    """The parts of a step as shares of it, 0 to 1. NaN: not recorded."""
 
     compute: float
     network: float
@@ -44,8 +44,13 @@ class Shares(NamedTuple):
 
     @property
     def input(self) -> float:
-        """Waiting for data: one's own, and for ranks that wait for theirs."""
-        return self.data + min(self.late_data, _known(self.straggling))
+        """Waiting for data: the rank's own, and for ranks that wait for theirs."""
+        return self.data + self.straggling_for_data
+
+    @property
+    def straggling_for_data(self) -> float:
+        """Waiting for ranks that are late because they wait for their data."""
+        return min(self.late_data, _known(self.straggling))
 
 
 class Link(NamedTuple):
@@ -54,17 +59,17 @@ class Link(NamedTuple):
     messages: float = math.nan
     """All-reduces of a step."""
     bytes_per_step: float = math.nan
-    """Sent by a node."""
+    """Sent by a host."""
     carried: float = math.nan
-    """Bytes a second, the most that was read."""
+    """The highest rate that was read, in bytes a second."""
     port_rate: float = math.nan
-    """Bytes a second that the port says it can; the way behind it may be slower."""
+    """Bytes a second that the port announces; the way behind it may be slower."""
     reading_s: float = math.nan
     """Between two readings."""
 
     @property
     def capability(self) -> float:
-        """The most that there is reason to expect of it."""
+        """The highest rate that there is reason to expect of it."""
         known = [rate for rate in (self.carried, self.port_rate) if not math.isnan(rate)]
         return max(known, default=math.nan)
 
@@ -81,7 +86,11 @@ class Late(NamedTuple):
     are_ranks: bool = False
     """`who` names ranks and not hosts."""
     early: str = ""
-    """Most are late together: who is not."""
+    """The hosts that are not late, where most are late together."""
+
+    @property
+    def is_always_the_same(self) -> bool:
+        return self.share >= ALWAYS_THE_SAME
 
 
 UNKNOWN_LINK = Link()
@@ -89,45 +98,42 @@ NOBODY = Late("", 0.0, 0.0)
 
 
 def messages_of(gradient_bytes: float) -> float:
-    """Buckets of DDP; its first one is small, so that sending begins early."""
+    """Returns the number of DDP's buckets; the first one is small, so that sending begins early."""
     return 1.0 + math.ceil(gradient_bytes / BUCKET_BYTES)
 
 
 def shares_of(split: StepSplit) -> Shares:
     step_s = split.step_s or math.nan
-    return Shares(
-        compute=split.compute_s / step_s,
-        network=split.network_s / step_s,
-        straggling=split.straggling_s / step_s,
-        data=split.data_s / step_s,
-        checkpoint=split.checkpoint_s / step_s,
-        rest=split.rest_s / step_s,
-        late_data=split.late_data_s / step_s,
-    )
+    return Shares(*(getattr(split, f"{part}_s") / step_s for part in Shares._fields))
 
 
-def hindrances(shares: Shares, late: Late = NOBODY) -> dict[Verdict, float]:
-    """What is not computing and can be done something about -> its share, the largest first.
+def candidates(shares: Shares, late: Late = NOBODY) -> dict[Verdict, float]:
+    """Returns what may hold the step back with its share of it, the largest first.
 
     Ranks that are late because of their data, now one and now another, are the data's fault; one
     that always is late is a straggler, whatever it waits for.
     """
-    is_one = late.share >= ALWAYS_THE_SAME
-    straggling = _known(shares.straggling)
-    late_data = min(shares.late_data, straggling)
+    for_data = 0.0 if late.is_always_the_same else shares.straggling_for_data
     found: dict[Verdict, float] = {
         "network-bound": _known(shares.network),
-        "straggler": straggling if is_one else straggling - late_data,
-        "input-bound": shares.data if is_one else shares.data + late_data,
+        "straggler": _known(shares.straggling) - for_data,
+        "input-bound": shares.data + for_data,
     }
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def depends_on_who_is_late(split: StepSplit) -> bool:
+    """Returns whether the verdict may be another one when another rank is late."""
+    shares = shares_of(split)
+    return _known(shares.straggling) + shares.data >= STILL_BOUND_SHARE
 
 
 def verdict_of(
     split: StepSplit, link: Link = UNKNOWN_LINK, late: Late = NOBODY, held: str = ""
 ) -> Verdict:
-    """`held`: the verdict until now, which is not given up for a trifle."""
-    for verdict, share in hindrances(shares_of(split), late).items():
+    """Returns what holds the step back; `held` is the verdict until now, which is not given up for
+    a trifle."""
+    for verdict, share in candidates(shares_of(split), late).items():
         named: Verdict = verdict
         if verdict == "network-bound" and latency_explains(split, link):
             named = "latency-bound"
@@ -137,21 +143,26 @@ def verdict_of(
 
 
 def latency_s(split: StepSplit, link: Link) -> float:
-    """Of the network's exposed time, at most what its messages would take with nothing in them."""
-    exposed_s = _known(split.network_s)
+    """Returns how much of the exposed network time its messages would take with nothing in them,
+    at most."""
     if math.isnan(link.messages):
         return 0.0
-    return min(exposed_s, link.messages * split.small_message_s)
+    return min(_known(split.network_s), link.messages * split.small_message_s)
 
 
 def latency_explains(split: StepSplit, link: Link) -> bool:
-    """The time goes to the way and not to the bytes: so many empty messages take about as long,
-    and the bytes fill nothing like the link that is known."""
+    """Returns whether the time goes to the way and not to the bytes: so many empty messages take
+    about as long, and the bytes fill nothing like the link that is known."""
     exposed_s = _known(split.network_s)
     if not exposed_s or latency_s(split, link) < LATENCY_SHARE * exposed_s:
         return False
     needed = link.bytes_per_step / exposed_s
     return not needed >= IDLE_LINK_SHARE * link.capability  # also when either is not known
+
+
+def data_makes_late(split: StepSplit) -> bool:
+    """Returns whether the last rank is late mostly because it waits for its data."""
+    return split.late_data_s > split.straggling_s / 2
 
 
 def _known(value: float) -> float:

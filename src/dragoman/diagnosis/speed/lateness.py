@@ -1,127 +1,169 @@
 """Who is late, from what each rank waited for the last one. Pure."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from dragoman.diagnosis.phrasing import listed
+from dragoman.diagnosis.run.attempts import Attempt
+from dragoman.diagnosis.run.hosts import host_of
+from dragoman.diagnosis.run.steps import StepParts
 from dragoman.diagnosis.speed.bottleneck import ALWAYS_THE_SAME, NOBODY, Late
 from dragoman.telemetry.read.tables import Array
 
-HAS_A_SHARE = 0.10
+WORTH_NAMING = 0.10
 """Of all waiting, to be named."""
 
+RankNames: TypeAlias = Mapping[tuple[int, int], str]
+"""Attempt and rank -> what to call it: its host, or itself where all are on one host."""
 
-class Piece(NamedTuple):
+
+class AttemptWaits(NamedTuple):
     """Steps of one attempt."""
 
-    called: Sequence[str]
-    """What to call each rank: its host, or itself where all are on one host."""
-    numbers: Sequence[int]
-    """Of the ranks."""
+    names: Sequence[str]
+    """Of the ranks, as in `RankNames`."""
+    ranks: Sequence[int]
     waits_s: Array
     """Ranks x steps: what a rank waited for the last one. NaN: not recorded, or it took no part."""
 
 
-class Waited(NamedTuple):
-    """For one host, or one rank."""
+class WaitedFor(NamedTuple):
+    """What the others waited for one host, or for one rank."""
 
     who: str
     share: float
-    """Of all waiting for others: so much was for this one."""
+    """Of all waiting for others."""
     step_share: float
     """Of the steps: so often it came last."""
     waited_s: float
-    """In all of these steps together: what the first one waited for it."""
+    """The longest waiting of each of these steps, in all of them together."""
     own_share: float
-    """Of what the first one waits: so much it waits itself. Near zero: it is late whenever somebody
-    is, whether or not another one is even later."""
-    there_share: float
+    """Its own waiting over the longest. Near zero: it is late whenever somebody is, whether or not
+    another one is even later."""
+    present_share: float
     """Of all waiting: so much fell into steps that it took part in."""
 
     @property
     def is_late(self) -> bool:
-        is_late_when_there = self.own_share <= 1 - ALWAYS_THE_SAME
-        return is_late_when_there and self.there_share >= HAS_A_SHARE
+        return self.own_share <= 1 - ALWAYS_THE_SAME and self.present_share >= WORTH_NAMING
 
 
-def rank_name(number: int) -> str:
-    return f"rank {number}"
+def rank_name(rank: int) -> str:
+    return f"rank {rank}"
 
 
-def _is_rank(name: str) -> bool:
-    return name.startswith("rank ")  # no host has a blank in its name
+def names_of_ranks(attempts: Sequence[Attempt]) -> RankNames:
+    has_hosts = any(len(attempt.host_names) > 1 for attempt in attempts)
+    return {
+        (attempt.number, rank): host_of(attempt, rank) if has_hosts else rank_name(rank)
+        for attempt in attempts
+        for rank in range(attempt.ranks)
+    }
 
 
-def waited_for(pieces: Sequence[Piece]) -> list[Waited]:
-    """All of them, those whom the others waited for most first; none where nobody waited."""
-    last_steps, waited_s, own_s, there_s = (defaultdict[str, float](float) for _ in range(4))
-    for called, _, waits_s in pieces:
+def waits_by_attempt(steps: StepParts, names: RankNames, rows: Array) -> list[AttemptWaits]:
+    found = []
+    ranks = list(steps.waits_s)
+    for attempt in np.unique(steps.attempt[rows]).tolist():
+        own = rows[steps.attempt[rows] == attempt]
+        called = [names.get((attempt, rank), rank_name(rank)) for rank in ranks]
+        waits_s = np.stack([waited_s[own] for waited_s in steps.waits_s.values()])
+        found.append(AttemptWaits(called, ranks, waits_s))
+    return found
+
+
+def latest(steps: StepParts, names: RankNames, rows: Array) -> Late:
+    """Returns whom the ranks wait for most in these steps."""
+    return late_of(waits_by_attempt(steps, names, rows))
+
+
+def waited_for(attempts: Sequence[AttemptWaits]) -> list[WaitedFor]:
+    """Returns all names, those that the others waited for most first; none where nobody waited."""
+    last_steps, waited_s, own_s, present_s = (defaultdict[str, float](float) for _ in range(4))
+    for names, _, waits_s in attempts:
         straggling_s = np.nan_to_num(np.fmax.reduce(waits_s))
         last = np.where(np.isnan(waits_s), np.inf, waits_s).argmin(axis=0)
-        for who in dict.fromkeys(called):
-            places = [place for place, name in enumerate(called) if name == who]
-            # A host is as late as the latest of its ranks.
-            own_waits_s = np.fmin.reduce(waits_s[places])
-            is_last = np.isin(last, places) & (straggling_s > 0)
-            last_steps[who] += float(is_last.sum())
-            waited_s[who] += float(straggling_s[is_last].sum())
-            own_s[who] += float(np.nansum(own_waits_s))
-            there_s[who] += float(straggling_s[~np.isnan(own_waits_s)].sum())
+        called = list(dict.fromkeys(names))
+        of_rank = np.array([called.index(name) for name in names])
+        order = np.argsort(of_rank, kind="stable")
+        begins = np.searchsorted(of_rank[order], np.arange(len(called)))
+        # A host is as late as the latest of its ranks.
+        own_waits_s = np.fmin.reduceat(waits_s[order], begins, axis=0)
+        of_last = of_rank[last]
+        sums = (
+            (last_steps, np.bincount(of_last, straggling_s > 0, len(called))),
+            (waited_s, np.bincount(of_last, straggling_s, len(called))),
+            (own_s, np.nansum(own_waits_s, axis=1)),
+            (present_s, (~np.isnan(own_waits_s)) @ straggling_s),
+        )
+        for totals, values in sums:
+            for who, value in zip(called, values.tolist(), strict=True):
+                totals[who] += value
     total_s = sum(waited_s.values())
-    steps = sum(piece.waits_s.shape[1] for piece in pieces)
+    steps = sum(attempt.waits_s.shape[1] for attempt in attempts)
     found = [
-        Waited(
+        WaitedFor(
             who,
             share=waited_s[who] / total_s,
             step_share=last_steps[who] / steps,
             waited_s=waited_s[who],
-            own_share=own_s[who] / there_s[who],
-            there_share=there_s[who] / total_s,
+            own_share=own_s[who] / present_s[who],
+            present_share=present_s[who] / total_s,
         )
-        for who in there_s
-        if there_s[who]
+        for who in present_s
+        if present_s[who]
     ]
-    return sorted(found, key=lambda waited: -waited.waited_s)
+    return sorted(found, key=lambda one: -one.waited_s)
 
 
-def late_of(pieces: Sequence[Piece]) -> Late:
-    """Those who are late whenever somebody is; else the one whom the others wait for most.
+def late_of(attempts: Sequence[AttemptWaits]) -> Late:
+    """Returns those who are late whenever somebody is; else the one whom the others wait for most.
 
     They are slower than most: where more than half are late, rather some of the others are early.
     """
-    waited = waited_for(pieces)
+    waited = waited_for(attempts)
     if not waited:
         return NOBODY
     late = [one for one in waited if one.is_late]
     are_most = 2 * len(late) > len(waited)
     slow = late if late and not are_most else waited[:1]
-    names = [name for one in slow for name in _late_ranks(pieces, one.who) or [one.who]]
+    names = [name for one in slow for name in _late_ranks(attempts, one.who) or [one.who]]
     early = [one.who for one in waited if are_most and one not in late]
     return Late(
         listed(sorted(names)),
         share=sum(one.share for one in slow),
         step_share=sum(one.step_share for one in slow),
         are_several=len(names) > 1,
-        are_ranks=any(map(_is_rank, names)),
+        are_ranks=any(name.startswith("rank ") for name in names),  # no host has a blank
         early=listed(sorted(early)),
     )
 
 
-def _late_ranks(pieces: Sequence[Piece], host: str) -> list[str]:
-    """Those of a host's ranks that are late when it is; none: all are, now one and now another, or
-    it has but one."""
-    on_host = [
-        Piece([_named(piece, place, host) for place in range(len(piece.called))], *piece[1:])
-        for piece in pieces
+def _late_ranks(attempts: Sequence[AttemptWaits], host: str) -> list[str]:
+    """Returns those of a host's ranks that are late when it is; none where all are, now one and now
+    another, or where it has but one."""
+    suffix = f" on {host}"
+    by_rank = [
+        attempt._replace(
+            names=[
+                rank_name(rank) + suffix if name == host else name
+                for name, rank in zip(attempt.names, attempt.ranks, strict=True)
+            ]
+        )
+        for attempt in attempts
     ]
-    own = [one for one in waited_for(on_host) if one.who.endswith(f" on {host}")]
+    own = [one for one in waited_for(by_rank) if one.who.endswith(suffix)]
     late = [one.who for one in own if one.is_late]
     return late if len(late) < len(own) else []
 
 
-def _named(piece: Piece, place: int, host: str) -> str:
-    name = piece.called[place]
-    return f"{rank_name(piece.numbers[place])} on {host}" if name == host else name
+def whose_waiting(late: Late) -> str:
+    return f"Most are equally fast, and the waiting is that of {late.early} alone"
+
+
+def because_of_data(late: Late) -> str:
+    they_wait = "they wait for their" if late.are_several else "it waits for its"
+    return f", because {they_wait} data"

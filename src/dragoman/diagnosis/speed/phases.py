@@ -1,13 +1,21 @@
-"""Whether a verdict holds for the whole run or only for some of it, and since when. Pure."""
+"""The bottleneck of a whole run, and in which of its phases it has been that. Pure."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dragoman.diagnosis.run.steps import StepParts, StepSplit
-from dragoman.diagnosis.speed.bottleneck import Verdict
+from dragoman.diagnosis.speed.bottleneck import (
+    NOBODY,
+    Late,
+    Link,
+    Verdict,
+    depends_on_who_is_late,
+    verdict_of,
+)
+from dragoman.diagnosis.speed.lateness import RankNames, latest
 from dragoman.telemetry.read.tables import Array
 
 MOST_WINDOWS = 100
@@ -15,62 +23,125 @@ FEWEST_STEPS = 10
 """In a window: the mean of fewer jumps about."""
 SHORTEST_SHARE = 0.05
 """Of all steps: what lasts shorter is noise, or a hiccup."""
+LATE_PHASE_SHARE = 0.10
+"""Of the run's time: what holds the run back since then is its verdict, though the mean is not
+yet."""
+
+EVIDENCE: dict[Verdict, str] = {
+    "network-bound": "network_s",
+    "latency-bound": "network_s",
+    "straggler": "straggling_s",
+    "input-bound": "data_s",
+    "compute-bound": "step_s",
+}
+"""The column in which a verdict's beginning and end show."""
 
 
-class Stretch(NamedTuple):
+class Phase(NamedTuple):
     """Steps in a row that have the same verdict."""
 
     verdict: Verdict
     begin: int
-    """Place of its first step, and of the one after its last."""
+    """Index of its first step, and of the one after its last."""
     end: int
 
 
-def stretches_of(
-    anatomy: StepParts, rows: Array, judge: Callable[[StepSplit, Array, str], Verdict]
-) -> list[Stretch]:
-    """Places count in `rows`, the steps that are looked at."""
+class RunBottleneck(NamedTuple):
+    verdict: Verdict
+    split: StepSplit
+    """Of the mean step for which the verdict holds."""
+    late: Late
+    since_step: int | None
+    """None: from the beginning."""
+    until_step: int | None
+    """None: to the end."""
+    phases: int
+    """With this verdict between these two: 1 where it held all the time."""
+    run_split: StepSplit
+    """Of the mean step of the whole run."""
+
+
+def bottleneck_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -> RunBottleneck:
+    """Returns what holds the run back as a whole, and since when or until when it does."""
+    run_split = steps.mean(rows)
+    verdict = verdict_over(steps, rows, link, names)
+    phases = phases_of(steps, rows, link, names)
+    last = phases[-1]
+    if verdict == "compute-bound" and last.verdict != "compute-bound":
+        seconds = steps["step_s"][rows]
+        if seconds[last.begin :].sum() >= LATE_PHASE_SHARE * seconds.sum():
+            verdict = last.verdict
+    own = [phase for phase in phases if phase.verdict == verdict]
+    if not own or len(phases) == 1:
+        late = latest(steps, names, rows)
+        return RunBottleneck(verdict, run_split, late, None, None, 1, run_split)
+    held = rows[np.concatenate([np.arange(phase.begin, phase.end) for phase in own])]
+    since, until = _bounds(steps, rows, own)
+    late = latest(steps, names, held)
+    return RunBottleneck(verdict, steps.mean(held), late, since, until, len(own), run_split)
+
+
+def verdict_over(
+    steps: StepParts, rows: Array, link: Link, names: RankNames, held: str = ""
+) -> Verdict:
+    """Returns what holds these steps back in the mean; a report and a live diagnosis both ask."""
+    split = steps.mean(rows)
+    late = latest(steps, names, rows) if depends_on_who_is_late(split) else NOBODY
+    return verdict_of(split, link, late, held)
+
+
+def phases_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -> list[Phase]:
+    """Returns the phases of these steps, whose indices count in `rows`."""
     bounds = np.linspace(0, len(rows), _windows(len(rows)) + 1).astype(np.int64)
-    found: list[Stretch] = []
+    found: list[Phase] = []
     held = ""
     for begin, end in itertools.pairwise(bounds.tolist()):
-        window = rows[begin:end]
-        held = judge(anatomy.mean(window), window, held)
+        held = verdict_over(steps, rows[begin:end], link, names, held)
         if found and found[-1].verdict == held:
             found[-1] = found[-1]._replace(end=end)
         else:
-            found.append(Stretch(held, begin, end))
-    shortest = max(FEWEST_STEPS, SHORTEST_SHARE * len(rows))
-    return _without_short_ones(found, shortest)
-
-
-def window_steps(steps: int) -> int:
-    """At most so many are judged together."""
-    return -(-steps // _windows(steps))
+            found.append(Phase(held, begin, end))
+    return _without_short_ones(found, max(FEWEST_STEPS, SHORTEST_SHARE * len(rows)))
 
 
 def _windows(steps: int) -> int:
     return max(1, min(MOST_WINDOWS, steps // FEWEST_STEPS))
 
 
-def _without_short_ones(stretches: Sequence[Stretch], shortest: float) -> list[Stretch]:
-    """A short one is given to the one before it, or to the one behind where it is the first."""
-    found: list[Stretch] = []
-    for stretch in stretches:
-        joins = found and (
-            found[-1].verdict == stretch.verdict or stretch.end - stretch.begin < shortest
-        )
+def _without_short_ones(phases: Sequence[Phase], shortest: float) -> list[Phase]:
+    """Joins a short phase to the one before it, or to the one after it where it is the first."""
+    found: list[Phase] = []
+    for phase in phases:
+        joins = found and (found[-1].verdict == phase.verdict or phase.end - phase.begin < shortest)
         if joins:
-            found[-1] = found[-1]._replace(end=stretch.end)
+            found[-1] = found[-1]._replace(end=phase.end)
         elif found and found[-1].end - found[-1].begin < shortest:
-            found[-1] = stretch._replace(begin=found[-1].begin)
+            found[-1] = phase._replace(begin=found[-1].begin)
         else:
-            found.append(stretch)
+            found.append(phase)
     return found
 
 
-def change_place(values: Array, begin: int, end: int) -> int:
-    """Where between two places the mean of the values changes most: least squares, one step."""
+def _bounds(steps: StepParts, rows: Array, own: Sequence[Phase]) -> tuple[int | None, int | None]:
+    """Returns the steps at which what the verdict rests on begins and ends, to the step."""
+    values = np.nan_to_num(steps[EVIDENCE[own[0].verdict]][rows])
+    reach = 2 * -(-len(rows) // _windows(len(rows)))  # two windows
+
+    def step_before_change(near: int) -> int:
+        place = change_point(values, max(0, near - reach), min(len(rows), near + reach))
+        return int(steps.step[rows[place - 1]])
+
+    first, last = own[0].begin, own[-1].end
+    return (
+        # Counted from the step before: the first one of an attempt is not among the rows.
+        step_before_change(first) + 1 if first > 0 else None,
+        step_before_change(last) if last < len(rows) else None,
+    )
+
+
+def change_point(values: Array, begin: int, end: int) -> int:
+    """Returns the index between two others at which the mean of the values changes most: the least
+    squares of one step."""
     own = values[begin:end]
     count = len(own)
     if count < 2:

@@ -16,10 +16,10 @@ HALF_BYTES = 0.5
 """bf16 instead of fp32 on the wire."""
 
 PORT_HOLDS = 0.9
-"""The bytes do not pass slower than so much of what the port says: it may be believed."""
+"""The bytes do not pass slower than so much of what the port announces: it may be believed."""
 
 
-class WhatIf(NamedTuple):
+class ProjectedSteps(NamedTuple):
     """Seconds of a step, for the same number of tokens."""
 
     now_s: float
@@ -32,25 +32,25 @@ class WhatIf(NamedTuple):
     """The network's time that passes beside backward; NaN: not known."""
 
     def saving(self, then_s: float) -> float:
-        """Share of the step, 0 to 1."""
+        """Returns the share of the step that is saved, 0 to 1."""
         return 1 - then_s / self.now_s if self.now_s else 0.0
 
 
-def what_if(split: StepSplit, link: Link) -> WhatIf:
+def projected_steps(split: StepSplit, link: Link) -> ProjectedSteps:
     exposed_s = 0.0 if math.isnan(split.network_s) else split.network_s
     on_the_way_s = latency_s(split, link)
-    hidden_s = hidden_of(split, link)
+    hidden_s = hidden_network_s(split, link)
 
-    def with_bytes(times: float) -> float:
-        """Of a step, with so many times the bytes, or on so many times faster a link."""
-        shorter_s = on_the_way_s + (exposed_s - on_the_way_s) * times
+    def with_bytes(factor: float) -> float:
+        """Returns a step with so many times the bytes, or on a link that is faster by that."""
+        shorter_s = on_the_way_s + (exposed_s - on_the_way_s) * factor
         if not math.isnan(hidden_s):
-            busy_s = on_the_way_s + (exposed_s + hidden_s - on_the_way_s) * times
+            busy_s = on_the_way_s + (exposed_s + hidden_s - on_the_way_s) * factor
             # As much as now fits beside backward, but for the last message: nothing comes after.
             shorter_s = max(busy_s - hidden_s, busy_s / max(1.0, link.messages))
         return split.step_s - exposed_s + min(exposed_s, shorter_s)
 
-    return WhatIf(
+    return ProjectedSteps(
         now_s=split.step_s,
         faster_link_s=with_bytes(1 / FASTER_LINK),
         half_bytes_s=with_bytes(HALF_BYTES),
@@ -60,9 +60,9 @@ def what_if(split: StepSplit, link: Link) -> WhatIf:
     )
 
 
-def hidden_of(split: StepSplit, link: Link) -> float:
-    """The network's time beside backward: what its bytes take at the rate of the link, less what
-    was waited for. NaN: the rate is not known."""
+def hidden_network_s(split: StepSplit, link: Link) -> float:
+    """Returns the network's time beside backward: what its bytes take at the rate of the link, less
+    what was waited for. NaN: the rate is not known."""
     exposed_s = 0.0 if math.isnan(split.network_s) else split.network_s
     if link.reading_s <= exposed_s / 2:  # some readings lie within the waiting, when it was busy
         rate = link.carried

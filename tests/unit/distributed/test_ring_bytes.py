@@ -1,6 +1,6 @@
 import pytest
 
-from dragoman.sync.bytes import bytes_per_step, on_the_wire
+from dragoman.distributed.ring_bytes import bytes_per_step, on_the_wire
 
 BASE = 60_880_896
 

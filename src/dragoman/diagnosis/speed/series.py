@@ -18,7 +18,7 @@ CONSTANT = 1e-9
 """Relative scatter below which a series does not vary at all."""
 
 
-class Estimate(NamedTuple):
+class Measured(NamedTuple):
     value: float
     low: float
     """With `high`: a 95 % interval."""
@@ -29,35 +29,35 @@ def varies(values: Array) -> bool:
     return bool(np.std(values) > CONSTANT * max(abs(float(np.mean(values))), 1e-300))
 
 
-def mean_of(values: Array) -> Estimate:
-    """Of at least one value."""
+def mean_of(values: Array) -> Measured:
+    """Returns the mean of at least one value."""
     mean = float(values.mean())
     if len(values) < FEWEST or not varies(values):
-        return Estimate(mean, mean, mean)
-    error = float(values.std(ddof=1)) / math.sqrt(_samples(values, values))
-    return Estimate(mean, mean - Z_95 * error, mean + Z_95 * error)
+        return Measured(mean, mean, mean)
+    error = float(values.std(ddof=1)) / math.sqrt(_effective_samples(values, values))
+    return Measured(mean, mean - Z_95 * error, mean + Z_95 * error)
 
 
-def correlation(first: Array, second: Array) -> Estimate | None:
-    """Pearson's, with Fisher's interval; None: too few, or one of them does not vary."""
+def correlation(first: Array, second: Array) -> Measured | None:
+    """Returns Pearson's, with Fisher's interval; None: too few, or one of them does not vary."""
     if len(first) < FEWEST or not (varies(first) and varies(second)):
         return None
     found = float(np.clip(np.corrcoef(first, second)[0, 1], -1.0, 1.0))
     if abs(found) > 1 - CONSTANT:
-        return Estimate(found, found, found)
-    samples = max(float(FEWEST), _samples(first, second))
+        return Measured(found, found, found)
+    samples = max(float(FEWEST), _effective_samples(first, second))
     middle, reach = math.atanh(found), Z_95 / math.sqrt(samples - 3)
-    return Estimate(found, math.tanh(middle - reach), math.tanh(middle + reach))
+    return Measured(found, math.tanh(middle - reach), math.tanh(middle + reach))
 
 
-def _samples(first: Array, second: Array) -> float:
-    """How many independent ones would tell as much."""
-    both = _memory(first) * _memory(second)
+def _effective_samples(first: Array, second: Array) -> float:
+    """Returns how many independent samples carry as much information."""
+    both = _autocorrelation(first) * _autocorrelation(second)
     return max(1.0, len(first) * (1 - both) / (1 + both))
 
 
-def _memory(values: Array) -> float:
-    """How much of a value is left in the next one, 0 to 1."""
+def _autocorrelation(values: Array) -> float:
+    """Returns how much of a value is left in the next one, 0 to 1."""
     apart = values - values.mean()
     power = float((apart**2).sum())
     return min(max(0.0, float((apart[1:] * apart[:-1]).sum()) / power), 0.999) if power else 0.0

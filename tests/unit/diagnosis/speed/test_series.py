@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dragoman.diagnosis.speed.statistics import correlation, mean_of
+from dragoman.diagnosis.speed.series import correlation, mean_of
 
 CHANCE = np.random.default_rng(3)
 

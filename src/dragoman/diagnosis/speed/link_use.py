@@ -1,0 +1,66 @@
+"""What passes over the links of a run, against what must pass and what the ports announce. Pure."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from dragoman.diagnosis.run.host_traffic import HostTraffic
+from dragoman.diagnosis.speed.phases import RunBottleneck
+
+Comparison = Literal["as predicted", "more than predicted", "less than predicted", "no traffic"]
+
+MORE = 1.10
+"""Counted over predicted: confirmations of what is received, repeated packets and the step's small
+messages take some percent."""
+LESS = 0.93
+ALLOWED_BYTES = 65_536.0
+"""Small messages of a step, which the prediction leaves out."""
+ALLOWED_RATE = 50_000.0
+"""Bytes a second of what else a host sends: signs of life, records on their way home."""
+MUCH_RETRANSMITTED = 0.01
+"""Of TCP's segments; links in order repeat less than a thousandth."""
+CAPPED_SHARE = 0.5
+"""Of what the port announces: a link that all wait for and that never carries more is capped."""
+
+
+def counted_against_predicted(hosts: Sequence[HostTraffic], step_s: float) -> Comparison | None:
+    """Returns how the bytes of all hosts together compare with what the algorithm must send; None
+    where nothing was counted."""
+    if not hosts:
+        return None
+    counted = math.fsum(host.bytes_per_step["sent"] for host in hosts)
+    predicted = math.fsum(host.bytes_per_step["predicted"] for host in hosts)
+    if not predicted:
+        return "no traffic" if counted < ALLOWED_BYTES * len(hosts) else "more than predicted"
+    allowed = (ALLOWED_BYTES + ALLOWED_RATE * step_s) * len(hosts)
+    if counted > MORE * predicted + allowed:
+        return "more than predicted"
+    return "less than predicted" if counted < LESS * predicted else "as predicted"
+
+
+def most_retransmitted(hosts: Sequence[HostTraffic]) -> float:
+    """Returns the share of the host that retransmits most."""
+    shares = (host.retransmitted for host in hosts)
+    return max((share for share in shares if not math.isnan(share)), default=0.0)
+
+
+def by_port(hosts: Sequence[HostTraffic]) -> list[HostTraffic]:
+    """Returns the hosts whose ports announce a rate, the slowest first."""
+    announced = [host for host in hosts if not math.isnan(host.port_rate)]
+    return sorted(announced, key=lambda host: host.port_rate)
+
+
+def rate_while_waiting(found: RunBottleneck, host: HostTraffic) -> float:
+    """Returns the highest rate possible: all bytes within the waiting alone."""
+    return host.bytes_per_step["sent"] / found.split.network_s
+
+
+def capped_host(found: RunBottleneck, hosts: Sequence[HostTraffic]) -> HostTraffic | None:
+    """Returns the host with the slowest port if that announces more than the way behind it holds:
+    nobody sees that without counting."""
+    if found.verdict != "network-bound":
+        return None
+    for slowest in by_port(hosts)[:1]:
+        if rate_while_waiting(found, slowest) < CAPPED_SHARE * slowest.port_rate:
+            return slowest
+    return None
