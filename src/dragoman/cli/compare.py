@@ -51,7 +51,7 @@ def _both(row: "Row") -> tuple[str, str]:
 
 
 def _text(value: "Value", unit: str) -> str:
-    from dragoman.report.wording import quantity
+    from dragoman.diagnosis.phrasing import quantity
 
     if value is None:
         return "-"

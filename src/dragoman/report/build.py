@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.diagnosis.findings import Figure, Finding
+from dragoman.diagnosis.questions import Diagnosis, health_of
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.faults import Fault
@@ -17,26 +18,21 @@ from dragoman.report.content import (
     Evaluation,
     EvidenceFigure,
     FaultContent,
+    IncidentContent,
     Model,
     Report,
     Sample,
     SampleSet,
     Score,
-    TroubleContent,
 )
 from dragoman.report.curves import finite, step_curves, step_times, thinned
-from dragoman.report.health import health_of
 from dragoman.report.host_curves import host_curves
 from dragoman.report.state import state_of
 from dragoman.telemetry.events import Evaluated
 from dragoman.training.schedule import learning_rate
 
 
-def report_of(
-    run: RunFacts,
-    answers: Sequence[Finding],
-    also: Sequence[Finding],
-) -> Report:
+def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
     config, evaluations = run.config, run.evaluations
     rate = learning_rate(config.schedule, config.model.width, config.training.steps)
     return Report(
@@ -46,8 +42,8 @@ def report_of(
         read_at=run.record.read_at,
         state=state_of(config, run),
         model=_model(run),
-        answers=[_answer(finding) for finding in answers],
-        also=[_answer(finding) for finding in also],
+        answers=[_answer(finding) for finding in diagnosis.answers],
+        also=[_answer(finding) for finding in diagnosis.also],
         evaluations=[_evaluation(evaluated) for evaluated in thinned(evaluations)],
         bleu_signature=evaluations[-1].bleu_signature if evaluations else "",
         chrf_signature=evaluations[-1].chrf_signature if evaluations else "",
@@ -165,13 +161,13 @@ def _fault(fault: Fault) -> FaultContent:
     )
 
 
-def _troubles(attempts: Sequence[Attempt]) -> list[TroubleContent]:
+def _troubles(attempts: Sequence[Attempt]) -> list[IncidentContent]:
     steps_of: dict[str, list[int]] = defaultdict(list)
     for attempt in attempts:
         for trouble in attempt.troubles:
             steps_of[trouble.message].append(trouble.step)
     return [
-        TroubleContent(what=what, times=len(steps), first_step=min(steps), last_step=max(steps))
+        IncidentContent(what=what, times=len(steps), first_step=min(steps), last_step=max(steps))
         for what, steps in steps_of.items()
     ]
 

@@ -1,16 +1,16 @@
 """Everything a report holds, once: what report.json is, and what both documents show.
 
 Units stand in the names: seconds, bytes, seconds since 1970 for instants, shares from 0 to 1.
-`schema` makes a JSON schema of these classes, with their docstrings as descriptions.
+`report_schema` derives the JSON schema from these classes, with their docstrings as descriptions.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, TypeAdapter
 
-from dragoman.diagnosis.findings import Confidence
-from dragoman.report.health import Health
+from dragoman.diagnosis.findings import Confidence, Health
+from dragoman.diagnosis.questions import QUESTIONS
 
 FORMAT = 2
 
@@ -18,6 +18,7 @@ StateName = Literal["preparing", "training", "broken off", "preempted", "failed"
 Points = list[float | None]
 """None: not a finite number, or not measured there."""
 
+_ANSWERS = sum(question.is_always_answered for question in QUESTIONS)
 _DESCRIBED = ConfigDict(use_attribute_docstrings=True)
 
 
@@ -61,7 +62,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class State:
+class RunState:
     """Where the run stands."""
 
     __pydantic_config__ = _DESCRIBED
@@ -166,7 +167,7 @@ class FaultContent:
 
 
 @dataclass(frozen=True)
-class TroubleContent:
+class IncidentContent:
     """Something that did not stop the run, however many ranks told it."""
 
     __pydantic_config__ = _DESCRIBED
@@ -265,10 +266,10 @@ class Report:
     run: str
     """The folder, as it was named to the command."""
     read_at: float
-    state: State
+    state: RunState
     model: Model
-    answers: Annotated[list[Answer], Field(min_length=11, max_length=11)]
-    """To the eleven questions, in their order."""
+    answers: Annotated[list[Answer], Field(min_length=_ANSWERS, max_length=_ANSWERS)]
+    """To the questions that are always answered, in their order."""
     also: list[Answer]
     """What nobody asked for and the owner of the run should know."""
     evaluations: list[Evaluation]
@@ -278,7 +279,7 @@ class Report:
     scores: list[Score]
     attempts: list[AttemptContent]
     faults: list[FaultContent]
-    troubles: list[TroubleContent]
+    troubles: list[IncidentContent]
     skipped_updates: int
     translations: list[SampleSet]
     unreadable: list[str]
@@ -288,3 +289,10 @@ class Report:
     hosts: list[HostCurve]
     settings: dict[str, Any]
     """config.toml as run."""
+
+
+def report_schema() -> dict[str, Any]:
+    schema = TypeAdapter(Report).json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "report.json"} | {
+        name: part for name, part in schema.items() if name != "title"
+    }

@@ -2,12 +2,12 @@
 
 from dragoman.config import Config
 from dragoman.console import duration
+from dragoman.diagnosis.phrasing import count
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.report.content import State, StateName
-from dragoman.report.wording import count
+from dragoman.report.content import RunState, StateName
 
 
-def state_of(config: Config, run: RunFacts) -> State:
+def state_of(config: Config, run: RunFacts) -> RunState:
     planned = config.training.steps
     if not run.attempts:
         return _state("preparing", "", 0, planned, None, None)
@@ -27,9 +27,9 @@ def _state(
     planned_steps: int | None,
     silent_s: float | None,
     remaining_s: float | None,
-) -> State:
+) -> RunState:
     sentence = in_words(name, reason, step, planned_steps, silent_s or 0.0, remaining_s)
-    return State(name, reason, step, planned_steps, silent_s, remaining_s, sentence)
+    return RunState(name, reason, step, planned_steps, silent_s, remaining_s, sentence)
 
 
 def in_words(

@@ -5,9 +5,8 @@ import json
 import time
 from pathlib import Path
 
-from dragoman.diagnosis.questions import answers_of
+from dragoman.diagnosis.questions import diagnose
 from dragoman.diagnosis.run.facts import read_facts
-from dragoman.diagnosis.unasked import unasked_of
 from dragoman.report.build import report_of
 from dragoman.report.content import Report
 from dragoman.report.markdown import to_markdown
@@ -18,7 +17,7 @@ from dragoman.rundir import RunDir, write_whole
 
 def read_report(run: RunDir) -> Report:
     facts = read_facts(run, read_at=time.time())
-    return report_of(facts, answers=answers_of(facts), also=unasked_of(facts))
+    return report_of(facts, diagnose(facts))
 
 
 def to_json(report: Report) -> str:

@@ -1,8 +1,12 @@
 from pathlib import Path
 
 import pytest
-from unit.report.fake_run import FakeRun, evaluated, started, step
+from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
+from dragoman.diagnosis.questions import Diagnosis
+from dragoman.diagnosis.run.facts import read_facts
+from dragoman.report.build import report_of
+from dragoman.report.content import Report
 from dragoman.telemetry.events import AttemptEnded, CheckpointSaved
 
 
@@ -40,3 +44,17 @@ def finished_run(empty_run: FakeRun) -> FakeRun:
         rank=1,
     )
     return empty_run.with_checkpoint(4, model__safetensors=400, optimizer__safetensors=800)
+
+
+def report_without_answers(run: FakeRun) -> Report:
+    return report_of(read_facts(run.directory, read_at=WALL_AT + 20), Diagnosis([], []))
+
+
+@pytest.fixture
+def empty_report(empty_run: FakeRun) -> Report:
+    return report_without_answers(empty_run)
+
+
+@pytest.fixture
+def finished_report(finished_run: FakeRun) -> Report:
+    return report_without_answers(finished_run)

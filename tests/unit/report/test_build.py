@@ -3,6 +3,7 @@ import math
 import pytest
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
+from dragoman.diagnosis.questions import Diagnosis
 from dragoman.diagnosis.run.facts import read_facts
 from dragoman.diagnosis.run.record import read_run
 from dragoman.errors import UserError
@@ -15,7 +16,7 @@ from dragoman.telemetry.events import AttemptEnded, Incident
 
 def report(run: FakeRun, read_s_after_start: float = 20.0) -> Report:
     facts = read_facts(run.directory, read_at=WALL_AT + read_s_after_start)
-    return report_of(facts, [], [])
+    return report_of(facts, Diagnosis([], []))
 
 
 def test_a_finished_run_has_its_reason_its_workers_and_its_hosts(finished_run):

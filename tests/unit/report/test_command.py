@@ -6,7 +6,7 @@ import jsonschema
 from processes import dragoman
 from unit.report.fake_run import WALL_AT, started, step
 
-from dragoman.report.schema import report_schema
+from dragoman.report.content import report_schema
 from dragoman.rundir import write_json
 
 

@@ -13,13 +13,12 @@ import pytest
 from unit.report.fake_run import FakeRun, evaluated, started, step, step_table
 
 from dragoman.diagnosis.findings import Figure, Finding, unknown
+from dragoman.diagnosis.questions import Diagnosis
 from dragoman.diagnosis.run.facts import RunFacts, read_facts
 from dragoman.diagnosis.run.record import read_run
 from dragoman.report.build import report_of
-from dragoman.report.content import Report
+from dragoman.report.content import Report, report_schema
 from dragoman.report.markdown import escaped, sparkline, to_markdown
-from dragoman.report.priorities import to_do
-from dragoman.report.schema import report_schema
 from dragoman.report.sections import document_of
 from dragoman.report.webpage import to_html
 from dragoman.report.write import to_json, write_report
@@ -70,7 +69,7 @@ def documents(run: FakeRun) -> tuple[str, str, dict[str, object]]:
 
 def report(run: FakeRun, answers: Sequence[Finding], also: Sequence[Finding]) -> Report:
     facts = read_facts(run.directory, read_at=0.0)
-    return report_of(facts, answers, also)
+    return report_of(facts, Diagnosis(answers, also))
 
 
 def attacked(run: FakeRun) -> FakeRun:
@@ -190,22 +189,6 @@ def test_no_figure_is_left_out_however_many_there_are(finished_run):
     for text in (Page(to_html(document)).text, to_markdown(document)):
         assert all(f"figure number {number}" in text for number in range(100, 130))
         assert "22 more figures" in text
-
-
-def test_what_is_pressing_comes_first_and_each_advice_once(finished_run):
-    def finding(key: str, verdict: str, advice: str) -> Finding:
-        return Finding(key, "?", verdict, "high", "So it is.", (), advice)
-
-    answers = [
-        finding("trained", "not yet", "Train on."),
-        finding("devices", "mostly waiting", "See the network."),
-        finding("network", "network-bound", "Take bf16."),
-        finding("overfitting", "no", "Nothing is urgent."),
-    ]
-    document = document_of(report(finished_run, answers, [finding("faults", "2", "Train on.")]))
-
-    advice = [question.answer.advice for question in to_do(document)]
-    assert advice == ["See the network.", "Take bf16.", "Train on."]
 
 
 def test_figures_that_are_not_finite_become_null(finished_run):
@@ -340,7 +323,7 @@ def test_a_report_of_300_000_steps_stays_small(empty_run):
     # Values instead of a file: reading 150 MB of JSON is the reader's business.
     record = read_run(empty_run.directory, read_at=0.0)
     record.tables.by_kind[StepDone] = step_table(np.linspace(1.2, 1.3, 300_000))
-    content = report_of(RunFacts(record), [], [])
+    content = report_of(RunFacts(record), Diagnosis([], []))
     document = document_of(content)
 
     assert content.state.step == 300_000
