@@ -164,7 +164,7 @@ def _fault(fault: Fault) -> FaultContent:
 def _troubles(attempts: Sequence[Attempt]) -> list[IncidentContent]:
     steps_of: dict[str, list[int]] = defaultdict(list)
     for attempt in attempts:
-        for trouble in attempt.troubles:
+        for trouble in attempt.incidents:
             steps_of[trouble.message].append(trouble.step)
     return [
         IncidentContent(what=what, times=len(steps), first_step=min(steps), last_step=max(steps))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.hosts import Instruments
+from dragoman.diagnosis.run.hosts import HostSensors
 from dragoman.report.content import HostCurve
 from dragoman.report.curves import bins_of, points
 from dragoman.telemetry.read.rows import group_column
@@ -52,7 +52,7 @@ def rates(values: Floats, at: Floats) -> Floats:
     return found
 
 
-def _sensors(host: Instruments, is_alone: bool) -> Iterator[_Series]:
+def _sensors(host: HostSensors, is_alone: bool) -> Iterator[_Series]:
     yield _Series(host.host, "cpu", "%", _levels(host.readings, "cpu/percent"))
     for gpu in host.devices("gpu", "utilization_percent"):
         levels = _levels(host.readings, f"gpu/{gpu}/utilization_percent")

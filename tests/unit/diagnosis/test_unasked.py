@@ -6,7 +6,7 @@ from unit.report.fake_run import evaluated, started, step
 from dragoman.diagnosis.answers import faults, hangs, memory, network, padding, stragglers
 from dragoman.diagnosis.run.fault_events import fault_events
 from dragoman.diagnosis.run.faults import faults_of
-from dragoman.diagnosis.run.validate import sane
+from dragoman.diagnosis.run.validate import validated
 from dragoman.telemetry.events import (
     AttemptEnded,
     CheckpointSaved,
@@ -250,7 +250,7 @@ def test_what_cannot_be_is_left_out(tmp_path, before, after, left):
     lines = path.read_text().splitlines()
     assert before in lines[2]
     path.write_text("\n".join([*lines[:2], lines[2].replace(before, after), lines[3]]) + "\n")
-    tables, left_out = sane(read_tables(run.directory))
+    tables, left_out = validated(read_tables(run.directory))
 
     assert len(tables[StepDone]) == left
     assert left_out == 3 - left

@@ -13,7 +13,7 @@ import numpy as np
 
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.hosts import Instruments
+from dragoman.diagnosis.run.hosts import HostSensors
 from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed.bottleneck import shares_of
 from dragoman.diagnosis.speed.utilization import Use, advice_on, answer_in_words, verdict_of
@@ -26,7 +26,7 @@ FEW_STEPS = 20
 
 
 def answer(run: RunFacts) -> Finding:
-    anatomy = run.anatomy
+    anatomy = run.step_parts
     if not len(anatomy):
         return unknown(KEY, QUESTION, why_no_common_step(run.steps))
     split = anatomy.mean(np.flatnonzero(anatomy.usual))
@@ -80,18 +80,18 @@ def flops_utilization(run: RunFacts) -> float:
     return needed / possible if possible else math.nan
 
 
-def _gpu_names(host: Instruments, devices: set[str], value: str) -> list[str]:
+def _gpu_names(host: HostSensors, devices: set[str], value: str) -> list[str]:
     """GPUs that ranks compute on, as far as their numbers are the driver's; else all of them."""
     found = host.devices("gpu", value)
     used = [name for name in found if f"cuda:{name}" in devices]
     return [f"gpu/{name}/{value}" for name in used or found]
 
 
-def _over_gpus(hosts: Collection[Instruments], devices: set[str], value: str) -> float:
+def _over_gpus(hosts: Collection[HostSensors], devices: set[str], value: str) -> float:
     return _mean([host.mean(name) for host in hosts for name in _gpu_names(host, devices, value)])
 
 
-def _power(hosts: Collection[Instruments], devices: set[str]) -> float:
+def _power(hosts: Collection[HostSensors], devices: set[str]) -> float:
     shares = []
     for host in hosts:
         for name in _gpu_names(host, devices, "power_w"):
@@ -100,7 +100,7 @@ def _power(hosts: Collection[Instruments], devices: set[str]) -> float:
     return _mean(shares)
 
 
-def _foreign_cpu(host: Instruments) -> float:
+def _foreign_cpu(host: HostSensors) -> float:
     """Share of a host's cores that programs take which are not ranks of this run."""
     own = [host.mean(f"rank/{rank}/cpu_percent") for rank in host.devices("rank", "cpu_percent")]
     if not host.cores or not own:
@@ -121,7 +121,7 @@ def _confidence(use: Use, steps: int, lacks_ranks: bool) -> Confidence:
     return "high" if is_backed and not lacks_ranks else "medium"
 
 
-def _figures(use: Use, hosts: Collection[Instruments], devices: set[str]) -> list[Figure]:
+def _figures(use: Use, hosts: Collection[HostSensors], devices: set[str]) -> list[Figure]:
     named = [
         ("computing share", use.computing, "of the step, mean over ranks"),
         ("model FLOPs utilisation", use.flops, "of what large matrix products reach"),

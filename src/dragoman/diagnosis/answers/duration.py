@@ -13,7 +13,7 @@ from dragoman.diagnosis.phrasing import count, listed, percent, wall_time
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.faults import FaultHistory
-from dragoman.diagnosis.run.steps import Anatomy
+from dragoman.diagnosis.run.steps import StepParts
 
 KEY = "duration"
 QUESTION = "How long did the training run take?"
@@ -69,7 +69,7 @@ def answer(run: RunFacts) -> Finding:
         evidence=[
             Figure("wall time", times.wall_s, "s"),
             Figure("training", times.training_s, "s", note="steps that the model is made of"),
-            *_waiting(run.anatomy, times.training_s),
+            *_waiting(run.step_parts, times.training_s),
             Figure("evaluating", times.evaluating_s, "s"),
             Figure("writing checkpoints", _saving_s(run), "s", note="beside the steps"),
             Figure("starting", times.starting_s, "s"),
@@ -125,7 +125,7 @@ def _saving_s(run: RunFacts) -> float:
     return math.fsum(save.seconds for attempt in run.attempts for save in attempt.saves)
 
 
-def _waiting(anatomy: Anatomy, training_s: float) -> list[Figure]:
+def _waiting(anatomy: StepParts, training_s: float) -> list[Figure]:
     """Parts of all steps together, as far as all ranks have recorded them."""
     total_s = float(anatomy["step_s"].sum())
     if not total_s:

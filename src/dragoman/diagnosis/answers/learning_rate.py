@@ -108,7 +108,7 @@ def answer(run: RunFacts) -> Finding:
 
 def _rollbacks(run: RunFacts) -> int:
     return sum(
-        trouble.category == "rollback" for attempt in run.attempts for trouble in attempt.troubles
+        trouble.category == "rollback" for attempt in run.attempts for trouble in attempt.incidents
     )
 
 

@@ -40,7 +40,7 @@ def finding(run: RunFacts) -> Finding | None:
     shortages = sum(
         trouble.category == "out-of-memory"
         for attempt in run.attempts
-        for trouble in attempt.troubles
+        for trouble in attempt.incidents
     )
     if not near and not shortages:
         return None

@@ -11,8 +11,8 @@ from dragoman.diagnosis.answers.stragglers import SEE_TO_THE_DATA, names_of_rank
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import percent
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.host_traffic import NodeTraffic, link_between
-from dragoman.diagnosis.run.steps import Split
+from dragoman.diagnosis.run.host_traffic import HostTraffic, link_between
+from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed.bottleneck import (
     BOUND_SHARE,
@@ -37,7 +37,7 @@ CLEARLY_LARGER = 0.10
 
 
 def answer(run: RunFacts) -> Finding:
-    anatomy = run.anatomy
+    anatomy = run.step_parts
     if not len(anatomy):
         return unknown(KEY, QUESTION, why_no_common_step(run.steps))
     nodes = run.host_traffic
@@ -80,7 +80,7 @@ def confidence_of(shares: Shares, late: Late, steps: int, lacks_ranks: bool) -> 
     return "high" if is_clear and not lacks_ranks else "medium"
 
 
-def _without_communication(run: RunFacts, split: Split, evidence: Sequence[Figure]) -> Finding:
+def _without_communication(run: RunFacts, split: StepSplit, evidence: Sequence[Figure]) -> Finding:
     because = "this run has not recorded how long its ranks waited for the network"
     if run.config.training.sharding == "full":
         because = (
@@ -98,7 +98,7 @@ def _without_communication(run: RunFacts, split: Split, evidence: Sequence[Figur
     return unknown(KEY, QUESTION, because, evidence)
 
 
-def _figures(split: Split, ranks: int) -> list[Figure]:
+def _figures(split: StepSplit, ranks: int) -> list[Figure]:
     shares = shares_of(split)
     named = [
         ("mean step", split.step_s, math.nan),
@@ -131,7 +131,7 @@ def _since(judgement: Judgement) -> list[Figure]:
     return found
 
 
-def _traffic_figures(nodes: Sequence[NodeTraffic], link: Link) -> list[Figure]:
+def _traffic_figures(nodes: Sequence[HostTraffic], link: Link) -> list[Figure]:
     found = []
     for node in nodes:
         for way, rate in node.rates.items():

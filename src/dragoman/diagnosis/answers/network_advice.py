@@ -7,13 +7,13 @@ from dragoman.diagnosis.answers import stragglers, traffic
 from dragoman.diagnosis.answers.network_words import cap_in_words
 from dragoman.diagnosis.answers.step_time import SAVE_LESS_OFTEN
 from dragoman.diagnosis.phrasing import percent
-from dragoman.diagnosis.run.host_traffic import NodeTraffic
+from dragoman.diagnosis.run.host_traffic import HostTraffic
 from dragoman.diagnosis.speed.bottleneck import ALWAYS_THE_SAME, BOUND_SHARE, shares_of
 from dragoman.diagnosis.speed.judgement import Judgement
 from dragoman.diagnosis.speed.what_if import WhatIf
 
 
-def advice_on(judgement: Judgement, nodes: Sequence[NodeTraffic], if_s: WhatIf) -> str:
+def advice_on(judgement: Judgement, nodes: Sequence[HostTraffic], if_s: WhatIf) -> str:
     """Of what holds at the end of the run; what is over may come back."""
     advice = _advice(judgement, nodes, if_s)
     if advice and judgement.until_step is not None and judgement.verdict != "compute-bound":
@@ -22,7 +22,7 @@ def advice_on(judgement: Judgement, nodes: Sequence[NodeTraffic], if_s: WhatIf) 
     return advice
 
 
-def _advice(judgement: Judgement, nodes: Sequence[NodeTraffic], if_s: WhatIf) -> str:
+def _advice(judgement: Judgement, nodes: Sequence[HostTraffic], if_s: WhatIf) -> str:
     match judgement.verdict:
         case "network-bound":
             return " ".join(
@@ -59,7 +59,7 @@ def _advice(judgement: Judgement, nodes: Sequence[NodeTraffic], if_s: WhatIf) ->
     )
 
 
-def _limit(judgement: Judgement, nodes: Sequence[NodeTraffic]) -> str:
+def _limit(judgement: Judgement, nodes: Sequence[HostTraffic]) -> str:
     if not cap_in_words(judgement, nodes):
         return ""
     if len(nodes) > 2:
@@ -70,13 +70,13 @@ def _limit(judgement: Judgement, nodes: Sequence[NodeTraffic]) -> str:
     return "Find out what limits the rate between the hosts."
 
 
-def _other_traffic(judgement: Judgement, nodes: Sequence[NodeTraffic]) -> str:
+def _other_traffic(judgement: Judgement, nodes: Sequence[HostTraffic]) -> str:
     if _compared(nodes, judgement.run_split.step_s) != "more than predicted":
         return ""
     return "More bytes pass than the gradients need: see the answer about the traffic first."
 
 
-def _savings(nodes: Sequence[NodeTraffic], if_s: WhatIf) -> str:
+def _savings(nodes: Sequence[HostTraffic], if_s: WhatIf) -> str:
     options = [("a link ten times faster", if_s.faster_link_s)]
     # Where fewer bytes were counted than fp32 needs, nobody knows what halving them would do.
     if _compared(nodes, if_s.now_s) != "less than predicted":
@@ -98,6 +98,6 @@ def _saved(options: Sequence[tuple[str, float]], if_s: WhatIf) -> str:
     return ", ".join(words)
 
 
-def _compared(nodes: Sequence[NodeTraffic], step_s: float) -> str:
+def _compared(nodes: Sequence[HostTraffic], step_s: float) -> str:
     """Empty: nothing was counted."""
     return traffic.compared(nodes, step_s) if nodes else ""

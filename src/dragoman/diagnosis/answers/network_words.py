@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.diagnosis.answers import stragglers, traffic
 from dragoman.diagnosis.phrasing import bit_rate, listed, percent, rate, seconds, size
-from dragoman.diagnosis.run.host_traffic import NodeTraffic
+from dragoman.diagnosis.run.host_traffic import HostTraffic
 from dragoman.diagnosis.run.hosts import LOOPBACK
 from dragoman.diagnosis.speed.bottleneck import (
     ALWAYS_THE_SAME,
@@ -23,7 +23,7 @@ CAPPED_SHARE = 0.5
 
 def answer_in_words(
     judgement: Judgement,
-    nodes: Sequence[NodeTraffic],
+    nodes: Sequence[HostTraffic],
     ranks: int,
     missing_ranks: Mapping[int, int],
 ) -> str:
@@ -154,7 +154,7 @@ def _time_of_it(judgement: Judgement) -> str:
     )
 
 
-def _traffic(nodes: Sequence[NodeTraffic]) -> str:
+def _traffic(nodes: Sequence[HostTraffic]) -> str:
     if not nodes:
         return "How many bytes passed was not recorded."
     sent = [node.rates["sent"] for node in nodes]
@@ -178,7 +178,7 @@ def _range(rates: Sequence[float]) -> str:
     return rate(high) if low > 0.95 * high else f"{rate(low)} to {rate(high)}"
 
 
-def cap_in_words(judgement: Judgement, nodes: Sequence[NodeTraffic]) -> str:
+def cap_in_words(judgement: Judgement, nodes: Sequence[HostTraffic]) -> str:
     """A port that promises what the way does not hold: nobody sees it without counting."""
     told = [node for node in nodes if not math.isnan(node.port_rate)]
     if judgement.verdict != "network-bound" or not told:
@@ -195,7 +195,7 @@ def cap_in_words(judgement: Judgement, nodes: Sequence[NodeTraffic]) -> str:
     return ""
 
 
-def slowest_port_in_words(judgement: Judgement, nodes: Sequence[NodeTraffic]) -> str:
+def slowest_port_in_words(judgement: Judgement, nodes: Sequence[HostTraffic]) -> str:
     """A ring is as fast as its slowest link."""
     told = sorted(
         (node for node in nodes if not math.isnan(node.port_rate)), key=lambda node: node.port_rate
@@ -208,11 +208,11 @@ def slowest_port_in_words(judgement: Judgement, nodes: Sequence[NodeTraffic]) ->
     return f"{_port(slowest)}, the others {bit_rate(second.port_rate)} or more: all wait for it."
 
 
-def _port(node: NodeTraffic) -> str:
+def _port(node: HostTraffic) -> str:
     return f"{node.interface} of {node.host} says {bit_rate(node.port_rate)}"
 
 
-def _sent_again(judgement: Judgement, nodes: Sequence[NodeTraffic]) -> str:
+def _sent_again(judgement: Judgement, nodes: Sequence[HostTraffic]) -> str:
     again = traffic.retransmitted(nodes)
     if not is_network(judgement) or again <= traffic.MUCH_AGAIN:
         return ""

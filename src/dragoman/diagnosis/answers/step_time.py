@@ -8,7 +8,7 @@ import numpy as np
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, listed, seconds
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.steps import Anatomy, is_hang
+from dragoman.diagnosis.run.steps import StepParts, is_hang
 from dragoman.diagnosis.speed.statistics import mean_of
 from dragoman.telemetry.read.columns import Array
 
@@ -108,7 +108,7 @@ def in_three_digits(number: float) -> str:
 
 def causes_of(run: RunFacts) -> Causes:
     """Why each step was slower than the median, as far as it was."""
-    anatomy = run.anatomy
+    anatomy = run.step_parts
     causes = np.array([*_CAUSES.values()], dtype=object)[_largest_excess(anatomy)]
     evaluated = np.array([e.step for e in run.evaluations], dtype=np.int64)
     is_after = np.isin(anatomy.step - 1, evaluated)
@@ -118,7 +118,7 @@ def causes_of(run: RunFacts) -> Causes:
     return Causes(anatomy.step, causes)
 
 
-def _largest_excess(anatomy: Anatomy) -> Array:
+def _largest_excess(anatomy: StepParts) -> Array:
     """Of each step: the place in `_CAUSES` of the part that took most beyond its own median."""
     parts = np.nan_to_num(np.stack([anatomy[part] for part in _CAUSES]))
     if not len(anatomy):

@@ -9,7 +9,7 @@ from dragoman.diagnosis.phrasing import listed, percent, seconds
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.hosts import host_of
-from dragoman.diagnosis.run.steps import Anatomy, Split
+from dragoman.diagnosis.run.steps import StepParts, StepSplit
 from dragoman.diagnosis.speed.bottleneck import ALWAYS_THE_SAME, Late, shares_of
 from dragoman.diagnosis.speed.lateness import (
     HAS_A_SHARE,
@@ -47,7 +47,7 @@ def names_of_ranks(attempts: Sequence[Attempt]) -> dict[tuple[int, int], str]:
     }
 
 
-def pieces_of(anatomy: Anatomy, names: Mapping[tuple[int, int], str], rows: Array) -> list[Piece]:
+def pieces_of(anatomy: StepParts, names: Mapping[tuple[int, int], str], rows: Array) -> list[Piece]:
     found = []
     ranks = list(anatomy.waits_s)
     for attempt in np.unique(anatomy.attempt[rows]).tolist():
@@ -58,14 +58,14 @@ def pieces_of(anatomy: Anatomy, names: Mapping[tuple[int, int], str], rows: Arra
     return found
 
 
-def latest(anatomy: Anatomy, names: Mapping[tuple[int, int], str], rows: Array) -> Late:
+def latest(anatomy: StepParts, names: Mapping[tuple[int, int], str], rows: Array) -> Late:
     """Whom they wait for most."""
     return late_of(pieces_of(anatomy, names, rows))
 
 
 def finding(run: RunFacts) -> Finding | None:
     """None: no rank waits for another for long."""
-    anatomy = run.anatomy
+    anatomy = run.step_parts
     rows = np.flatnonzero(anatomy.usual)
     if not len(rows):
         return None
@@ -100,7 +100,7 @@ def _verdict(late: Late) -> str:
     return f"all but {late.early}" if late.early else "several in turn"
 
 
-def _sentence(late: Late, named: Sequence[Waited], share: float, split: Split) -> str:
+def _sentence(late: Late, named: Sequence[Waited], share: float, split: StepSplit) -> str:
     waited = f"{seconds(split.straggling_s)} ({percent(share)})"
     if late.share >= ALWAYS_THE_SAME:
         how = f"it is {_often(late)}"
@@ -119,7 +119,7 @@ def whose_waiting(late: Late) -> str:
     return f"Most are equally fast, and the waiting is that of {late.early} alone"
 
 
-def is_because_of_data(split: Split) -> bool:
+def is_because_of_data(split: StepSplit) -> bool:
     return split.late_data_s > split.straggling_s / 2
 
 
@@ -128,7 +128,7 @@ def because_of_data(late: Late) -> str:
     return f", because {they_wait} data"
 
 
-def advice_on(late: Late, split: Split) -> str:
+def advice_on(late: Late, split: StepSplit) -> str:
     is_same = late.share >= ALWAYS_THE_SAME
     if is_because_of_data(split):
         return SEE_TO_THE_DATA.format(f" for {late.who}" if is_same else "")

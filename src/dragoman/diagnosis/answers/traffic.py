@@ -10,11 +10,11 @@ from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import percent, rate, seconds, size
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.host_traffic import (
-    NodeTraffic,
+    HostTraffic,
     gradient_bytes,
     link_between,
 )
-from dragoman.diagnosis.run.steps import Split, is_hang
+from dragoman.diagnosis.run.steps import StepSplit, is_hang
 from dragoman.diagnosis.speed.bottleneck import BOUND_SHARE, Link, latency_explains, shares_of
 from dragoman.diagnosis.speed.statistics import Estimate, correlation, varies
 from dragoman.telemetry.read.rows import group_column
@@ -67,7 +67,7 @@ def answer(run: RunFacts) -> Finding:
         sent = Figure("sent per step", _mean(nodes, "sent"), "bytes")
         return unknown(KEY, QUESTION, "how much had to be sent was not recorded", [sent])
     together = together_of(run)
-    anatomy = run.anatomy
+    anatomy = run.step_parts
     split = anatomy.mean(np.flatnonzero(anatomy.usual)) if len(anatomy) else None
     verdict = compared(nodes, float(run.steps["step_s"].mean()))
     return Finding(
@@ -86,7 +86,7 @@ def answer(run: RunFacts) -> Finding:
     )
 
 
-def compared(nodes: Sequence[NodeTraffic], step_s: float) -> str:
+def compared(nodes: Sequence[HostTraffic], step_s: float) -> str:
     """All nodes together: what was counted against what the algorithm must send."""
     counted = math.fsum(node.bytes_per_step["sent"] for node in nodes)
     predicted = math.fsum(node.bytes_per_step["predicted"] for node in nodes)
@@ -131,7 +131,7 @@ def _formula(run: RunFacts) -> str:
     return f"in a ring of {ranks} ranks {each} sends 2 x {ranks - 1}/{ranks} of {gradients}"
 
 
-def _counted(nodes: Sequence[NodeTraffic], verdict: str, run: RunFacts) -> str:
+def _counted(nodes: Sequence[HostTraffic], verdict: str, run: RunFacts) -> str:
     sent = _mean(nodes, "sent")
     predicted = _mean(nodes, "predicted")
     if not predicted:
@@ -155,7 +155,7 @@ def _counted(nodes: Sequence[NodeTraffic], verdict: str, run: RunFacts) -> str:
 
 
 def _explained(
-    nodes: Sequence[NodeTraffic], together: Together, split: Split | None, link: Link
+    nodes: Sequence[HostTraffic], together: Together, split: StepSplit | None, link: Link
 ) -> str:
     sent = _mean(nodes, "sent")
     constant = f"The bytes of a step hardly differ from step to step ({percent(together.scatter)})"
@@ -196,7 +196,7 @@ def _in_words(what: str, found: Estimate) -> str:
     )
 
 
-def _figures(nodes: Sequence[NodeTraffic], together: Together, run: RunFacts) -> list[Figure]:
+def _figures(nodes: Sequence[HostTraffic], together: Together, run: RunFacts) -> list[Figure]:
     sent, predicted = _mean(nodes, "sent"), _mean(nodes, "predicted")
     found = [Figure("sent per step", sent, "bytes", note="by each node, in the mean over nodes")]
     received = _mean(nodes, "received")
@@ -220,20 +220,20 @@ def _figures(nodes: Sequence[NodeTraffic], together: Together, run: RunFacts) ->
     return found
 
 
-def retransmitted(nodes: Sequence[NodeTraffic]) -> float:
+def retransmitted(nodes: Sequence[HostTraffic]) -> float:
     shares = (node.retransmitted for node in nodes)
     return max((share for share in shares if not math.isnan(share)), default=0.0)
 
 
-def _mean(nodes: Sequence[NodeTraffic], way: str) -> float:
+def _mean(nodes: Sequence[HostTraffic], way: str) -> float:
     return math.fsum(node.bytes_per_step[way] for node in nodes) / len(nodes)
 
 
-def _confidence(nodes: Sequence[NodeTraffic], steps: int) -> Confidence:
+def _confidence(nodes: Sequence[HostTraffic], steps: int) -> Confidence:
     return "high" if steps >= FEW_STEPS and nodes else "low"
 
 
-def _advice(verdict: str, nodes: Sequence[NodeTraffic]) -> str:
+def _advice(verdict: str, nodes: Sequence[HostTraffic]) -> str:
     if verdict != "more than predicted":
         return ""
     if retransmitted(nodes) > MUCH_AGAIN:

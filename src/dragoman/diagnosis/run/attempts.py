@@ -65,7 +65,7 @@ class Attempt:
     lost_evaluations: list[Evaluated]
     """Among the ones above."""
     saves: list[CheckpointSaved]
-    troubles: list[Incident]
+    incidents: list[Incident]
     """Once, however many ranks tell it."""
     ends: list[End]
     """In the order of time."""
@@ -129,7 +129,7 @@ def attempt_of(
         evaluations=evaluations,
         lost_evaluations=lost_evaluations,
         saves=events_of(CheckpointSaved, saved, rows_of_lowest(saved, number)),
-        troubles=list(dict.fromkeys(events_of_attempt(Incident, tables, number))),
+        incidents=list(dict.fromkeys(events_of_attempt(Incident, tables, number))),
         ends=ends,
         state=state,
         reason=reason,

@@ -12,7 +12,7 @@ import numpy as np
 
 from dragoman.diagnosis.run.faults import FaultHistory, faults_of
 from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.timeline import RunTimeline
 from dragoman.telemetry.events import (
     KINDS,
     AttemptStarted,
@@ -27,8 +27,8 @@ from dragoman.telemetry.read.rows import File, events_of, files_of
 from dragoman.telemetry.read.tables import RunTables, Table
 
 
-def faults_in(record: RunRecord, history: History) -> FaultHistory:
-    is_running = bool(history.attempts) and history.attempts[-1].state == "training"
+def faults_in(record: RunRecord, timeline: RunTimeline) -> FaultHistory:
+    is_running = bool(timeline.attempts) and timeline.attempts[-1].state == "training"
     return faults_of(fault_events(record.tables), is_running)
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.diagnosis.run.hosts import LOOPBACK, Instruments, host_of
+from dragoman.diagnosis.run.hosts import LOOPBACK, HostSensors, host_of
 from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.timeline import RunTimeline
 from dragoman.diagnosis.speed.bottleneck import Link, messages_of
 from dragoman.model.size import size_of
 from dragoman.telemetry.read.columns import Array
@@ -18,7 +18,7 @@ from dragoman.telemetry.read.rows import group_column
 WAYS = ("sent", "received")
 
 
-class NodeTraffic(NamedTuple):
+class HostTraffic(NamedTuple):
     """Of one host, in the steps that count. NaN: not recorded."""
 
     host: str
@@ -44,11 +44,11 @@ class NodeTraffic(NamedTuple):
         return max((rate for rate in seen if not math.isnan(rate)), default=math.nan)
 
 
-def node_traffic(history: History, sensors: Mapping[str, Instruments]) -> list[NodeTraffic]:
+def host_traffic_of(timeline: RunTimeline, sensors: Mapping[str, HostSensors]) -> list[HostTraffic]:
     """Of each host that has counted, in the order of the ranks."""
     counted: dict[str, list[tuple[Array, ...]]] = defaultdict(list)
-    for attempt in history.attempts:
-        for rank, steps in history.steps_by_rank.items():
+    for attempt in timeline.attempts:
+        for rank, steps in timeline.steps_by_rank.items():
             begin, end = np.searchsorted(steps["attempt"], [attempt.number, attempt.number + 1])
             sent, received, predicted = (
                 group_column(steps, "traffic_bytes", way)[begin:end] for way in (*WAYS, "predicted")
@@ -58,7 +58,7 @@ def node_traffic(history: History, sensors: Mapping[str, Instruments]) -> list[N
             if told.any():
                 columns = (sent[told], received[told], predicted[told], step_s[told])
                 counted[host_of(attempt, rank)].append(columns)
-    has_one_host = len({host for a in history.attempts for host in a.host_names}) <= 1
+    has_one_host = len({host for a in timeline.attempts for host in a.host_names}) <= 1
     return [
         _of_host(host, pieces, sensors.get(host), has_one_host) for host, pieces in counted.items()
     ]
@@ -67,9 +67,9 @@ def node_traffic(history: History, sensors: Mapping[str, Instruments]) -> list[N
 def _of_host(
     host: str,
     pieces: Sequence[tuple[Array, ...]],
-    sensors: Instruments | None,
+    sensors: HostSensors | None,
     has_one_host: bool,
-) -> NodeTraffic:
+) -> HostTraffic:
     sent, received, predicted, step_s = (
         np.concatenate(columns) for columns in zip(*pieces, strict=True)
     )
@@ -88,7 +88,7 @@ def _of_host(
         segments = sensors.gained("tcp/sent_segments_total")
         again = sensors.gained("tcp/retransmitted_segments_total")
         retransmitted = again / segments if segments else math.nan
-    return NodeTraffic(
+    return HostTraffic(
         host=host,
         bytes_per_step={
             "sent": _median(sent),
@@ -119,7 +119,7 @@ def gradient_bytes(record: RunRecord) -> float:
     return float(size_of(record.config.model, vocabulary).gradient_bytes)
 
 
-def link_between(record: RunRecord, nodes: Sequence[NodeTraffic]) -> Link:
+def link_between(record: RunRecord, nodes: Sequence[HostTraffic]) -> Link:
     """The node that sends most, over the link that can least: a ring is as fast as that one."""
 
     def least(values: Iterable[float]) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.timeline import RunTimeline
 from dragoman.telemetry.events import SensorReading, SensorsFound
 from dragoman.telemetry.read.columns import Array
 from dragoman.telemetry.read.rows import events_of, files_of, group_column
@@ -17,7 +17,7 @@ LOOPBACK = "lo"
 
 
 @dataclass(frozen=True)
-class Instruments:
+class HostSensors:
     """Of one host, over all attempts."""
 
     host: str
@@ -89,10 +89,10 @@ class Instruments:
         return max(sent, key=lambda name: sent[name]) if sent else ""
 
 
-def instruments_of(record: RunRecord, history: History) -> dict[str, Instruments]:
+def host_sensors_of(record: RunRecord, timeline: RunTimeline) -> dict[str, HostSensors]:
     """By host, in the order of the ranks."""
     read, found = record.tables[SensorReading], record.tables[SensorsFound]
-    attempts = {attempt.number: attempt for attempt in history.attempts}
+    attempts = {attempt.number: attempt for attempt in timeline.attempts}
     readings: dict[str, list[Table]] = defaultdict(list)
     for (number, rank), rows in files_of(read).items():
         attempt = attempts[number]
@@ -104,7 +104,7 @@ def instruments_of(record: RunRecord, history: History) -> dict[str, Instruments
         cores[sensors.host] = sensors.cores or cores.get(sensors.host)
         links[sensors.host] |= sensors.link_bytes_per_s
     return {
-        host: Instruments(host, own, cores.get(host), links[host]) for host, own in readings.items()
+        host: HostSensors(host, own, cores.get(host), links[host]) for host, own in readings.items()
     }
 
 

@@ -12,7 +12,7 @@ from dragoman.checkpoints.names import step_of
 from dragoman.config import Config
 from dragoman.console import Progress
 from dragoman.diagnosis.run.settings import read_settings
-from dragoman.diagnosis.run.validate import sane
+from dragoman.diagnosis.run.validate import validated
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
@@ -67,7 +67,7 @@ class RunRecord:
     """Attempt -> who took part in it."""
     heartbeat_at: float | None
     tables: RunTables
-    """Everything that was recorded; `history` says what of it counts."""
+    """Everything that was recorded; `timeline` says what of it counts."""
     scored: list[ScoredSplit]
     checkpoints: list[CheckpointFolder]
     """Oldest first."""
@@ -97,7 +97,7 @@ def read_run(run: RunDir, read_at: float) -> RunRecord:
             unreadable.append(f"{path}: is not what this version writes, so it was left out")
         return None
 
-    tables, left_out = sane(_tables(run))
+    tables, left_out = validated(_tables(run))
     if tables.unread_lines:
         lines = "1 line is" if tables.unread_lines == 1 else f"{tables.unread_lines:,} lines are"
         unreadable.append(

@@ -6,8 +6,8 @@ import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.steps import HANG_OVER_MEDIAN, HANG_S, Anatomy
-from dragoman.diagnosis.run.timeline import History
+from dragoman.diagnosis.run.steps import HANG_OVER_MEDIAN, HANG_S, StepParts
+from dragoman.diagnosis.run.timeline import RunTimeline
 from dragoman.telemetry.events import CheckpointSaved, Evaluated
 from dragoman.telemetry.read.columns import Array
 from dragoman.telemetry.read.tables import RunTables
@@ -33,15 +33,15 @@ class Silence(NamedTuple):
     """In that step, as far as its ranks have recorded it."""
 
 
-def silences_in(record: RunRecord, history: History) -> list[Silence]:
+def silences_in(record: RunRecord, timeline: RunTimeline) -> list[Silence]:
     return [
-        silence._replace(waited_for=_waited_for(silence, history.anatomy))
-        for attempt in history.attempts
-        for silence in silences_of(attempt, record.tables, _until(history, attempt))
+        silence._replace(waited_for=_waited_for(silence, timeline.step_parts))
+        for attempt in timeline.attempts
+        for silence in silences_of(attempt, record.tables, _until(timeline, attempt))
     ]
 
 
-def _waited_for(silence: Silence, anatomy: Anatomy) -> str:
+def _waited_for(silence: Silence, anatomy: StepParts) -> str:
     is_it = (anatomy.attempt == silence.attempt) & (anatomy.step == silence.step + 1)
     if not silence.is_step or not is_it.any():
         return ""
@@ -50,10 +50,10 @@ def _waited_for(silence: Silence, anatomy: Anatomy) -> str:
     return _WAITS[longest] if split[longest] > split["step_s"] / 2 else ""
 
 
-def _until(history: History, attempt: Attempt) -> float:
+def _until(timeline: RunTimeline, attempt: Attempt) -> float:
     """What goes on now is silent up to the moment of reading."""
-    is_running = attempt is history.attempts[-1] and attempt.state == "training"
-    return attempt.ended_at + (history.silent_s if is_running else 0.0)
+    is_running = attempt is timeline.attempts[-1] and attempt.state == "training"
+    return attempt.ended_at + (timeline.silent_s if is_running else 0.0)
 
 
 def silences_of(attempt: Attempt, tables: RunTables, until: float) -> list[Silence]:

@@ -28,7 +28,7 @@ HANG_OVER_MEDIAN = 20.0
 _COMPUTING = ("forward", "backward", "optimizer")
 
 
-class Split(NamedTuple):
+class StepSplit(NamedTuple):
     """Of a mean step, in seconds. They add up to `step_s`, but for what was not recorded."""
 
     step_s: float
@@ -51,8 +51,8 @@ class Split(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Anatomy:
-    """A column for each figure of `Split`, over the steps that all ranks have recorded."""
+class StepParts:
+    """A column for each figure of `StepSplit`, over the steps that all ranks have recorded."""
 
     attempt: Array
     step: Array
@@ -80,9 +80,9 @@ class Anatomy:
         others = ~self.is_first if not self.is_first.all() else np.ones(len(self), dtype=bool)
         return others & ~is_hang(step_s)
 
-    def mean(self, rows: Array | slice) -> Split:
+    def mean(self, rows: Array | slice) -> StepSplit:
         """Over those of these steps that have recorded it."""
-        return Split(**{name: _mean(values[rows]) for name, values in self.columns.items()})
+        return StepSplit(**{name: _mean(values[rows]) for name, values in self.columns.items()})
 
 
 def _mean(values: Array) -> float:
@@ -95,7 +95,7 @@ def is_hang(step_s: Array) -> Array:
     return np.asarray(step_s > max(HANG_S, HANG_OVER_MEDIAN * usual_s))
 
 
-def anatomy_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table]) -> Anatomy:
+def step_parts_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table]) -> StepParts:
     """`steps_by_rank`: those that count, in order."""
     found = [
         _of_attempt(attempt, own)
@@ -104,15 +104,16 @@ def anatomy_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table]) 
     ]
     if not found:
         none, no_step = np.empty(0), np.empty(0, dtype=np.int64)
-        columns = dict.fromkeys(Split._fields, none)
-        return Anatomy(no_step, no_step, none, columns, {}, no_step.astype(bool), {})
+        columns = dict.fromkeys(StepSplit._fields, none)
+        return StepParts(no_step, no_step, none, columns, {}, no_step.astype(bool), {})
     ranks = sorted({rank for piece in found for rank in piece.waits_s})
-    return Anatomy(
+    return StepParts(
         attempt=np.concatenate([piece.attempt for piece in found]),
         step=np.concatenate([piece.step for piece in found]),
         at=np.concatenate([piece.at for piece in found]),
         columns={
-            name: np.concatenate([piece.columns[name] for piece in found]) for name in Split._fields
+            name: np.concatenate([piece.columns[name] for piece in found])
+            for name in StepSplit._fields
         },
         waits_s={
             rank: np.concatenate(
@@ -134,12 +135,12 @@ def _own_steps(attempt: int, steps_by_rank: Mapping[int, Table]) -> dict[int, Ta
     return found
 
 
-def _of_attempt(attempt: Attempt, own: Mapping[int, Table]) -> Anatomy:
+def _of_attempt(attempt: Attempt, own: Mapping[int, Table]) -> StepParts:
     ranks = sorted(own)
     tables = _of_common_steps([own[rank] for rank in ranks])
     columns, waits = _split(tables)
     lacking = attempt.ranks - len(ranks)
-    return Anatomy(
+    return StepParts(
         attempt=tables[0]["attempt"],
         step=tables[0]["step"],
         at=tables[0]["at"],

@@ -17,7 +17,7 @@ import numpy as np
 from dragoman.diagnosis.run.attempts import Attempt, OwnSteps, attempt_of
 from dragoman.diagnosis.run.lifetimes import lifetimes_of, silence_s
 from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.run.steps import Anatomy, anatomy_of
+from dragoman.diagnosis.run.steps import StepParts, step_parts_of
 from dragoman.telemetry.events import AttemptStarted, Evaluated, StepDone
 from dragoman.telemetry.read.columns import Array
 from dragoman.telemetry.read.rows import events_by_rank, files_of, taken
@@ -25,7 +25,7 @@ from dragoman.telemetry.read.tables import Table
 
 
 @dataclass(frozen=True)
-class History:
+class RunTimeline:
     attempts: list[Attempt]
     """In order of their numbers."""
     steps: Table
@@ -43,9 +43,9 @@ class History:
         return {rank: taken(self._done, rows) for rank, rows in self._rows_by_rank.items()}
 
     @cached_property
-    def anatomy(self) -> Anatomy:
+    def step_parts(self) -> StepParts:
         """The parts of these steps over all ranks."""
-        return anatomy_of(self.attempts, self.steps_by_rank)
+        return step_parts_of(self.attempts, self.steps_by_rank)
 
     @property
     def wall_s(self) -> float:
@@ -53,13 +53,13 @@ class History:
 
 
 def why_no_common_step(steps: Table) -> str:
-    """Where the anatomy is empty, for an answer that therefore is none."""
+    """Where the step parts are empty, for an answer that therefore is none."""
     if len(steps):
         return "there is no step that all ranks have recorded"
     return "no step has been recorded"
 
 
-def history_of(record: RunRecord) -> History:
+def timeline_of(record: RunRecord) -> RunTimeline:
     tables = record.tables
     done = tables[StepDone]
     by_attempt = _rows_of_steps(done)
@@ -98,7 +98,7 @@ def history_of(record: RunRecord) -> History:
     attempts.reverse()
     together = np.concatenate([np.empty(0, dtype=np.int64), *reversed(counting)])
     in_order = together[np.argsort(done["step"][together], kind="stable")]
-    return History(
+    return RunTimeline(
         attempts=attempts,
         steps=taken(done, in_order),
         evaluations=_counting_evaluations(attempts),

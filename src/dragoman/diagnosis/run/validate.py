@@ -64,7 +64,7 @@ _GROUPS: dict[type[Any], dict[str, Range]] = {
 }
 
 
-def sane(tables: RunTables) -> tuple[RunTables, int]:
+def validated(tables: RunTables) -> tuple[RunTables, int]:
     """The same without what cannot be, and how many events were left out."""
     cleaned = {kind: _cleaned(kind, table) for kind, table in tables.by_kind.items()}
     left_out = sum(len(tables.by_kind[kind]) - len(table) for kind, table in cleaned.items())

@@ -7,7 +7,7 @@ it back, and the largest of these is the verdict; when there is none, the run is
 import math
 from typing import Literal, NamedTuple
 
-from dragoman.diagnosis.run.steps import Split
+from dragoman.diagnosis.run.steps import StepSplit
 
 Verdict = Literal["network-bound", "latency-bound", "straggler", "input-bound", "compute-bound"]
 
@@ -93,7 +93,7 @@ def messages_of(gradient_bytes: float) -> float:
     return 1.0 + math.ceil(gradient_bytes / BUCKET_BYTES)
 
 
-def shares_of(split: Split) -> Shares:
+def shares_of(split: StepSplit) -> Shares:
     step_s = split.step_s or math.nan
     return Shares(
         compute=split.compute_s / step_s,
@@ -124,7 +124,7 @@ def hindrances(shares: Shares, late: Late = NOBODY) -> dict[Verdict, float]:
 
 
 def verdict_of(
-    split: Split, link: Link = UNKNOWN_LINK, late: Late = NOBODY, held: str = ""
+    split: StepSplit, link: Link = UNKNOWN_LINK, late: Late = NOBODY, held: str = ""
 ) -> Verdict:
     """`held`: the verdict until now, which is not given up for a trifle."""
     for verdict, share in hindrances(shares_of(split), late).items():
@@ -136,7 +136,7 @@ def verdict_of(
     return "compute-bound"
 
 
-def latency_s(split: Split, link: Link) -> float:
+def latency_s(split: StepSplit, link: Link) -> float:
     """Of the network's exposed time, at most what its messages would take with nothing in them."""
     exposed_s = _known(split.network_s)
     if math.isnan(link.messages):
@@ -144,7 +144,7 @@ def latency_s(split: Split, link: Link) -> float:
     return min(exposed_s, link.messages * split.small_message_s)
 
 
-def latency_explains(split: Split, link: Link) -> bool:
+def latency_explains(split: StepSplit, link: Link) -> bool:
     """The time goes to the way and not to the bytes: so many empty messages take about as long,
     and the bytes fill nothing like the link that is known."""
     exposed_s = _known(split.network_s)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.diagnosis.answers.stragglers import latest
-from dragoman.diagnosis.run.steps import Anatomy, Split
+from dragoman.diagnosis.run.steps import StepParts, StepSplit
 from dragoman.diagnosis.speed.bottleneck import Late, Link, Verdict, verdict_of
 from dragoman.diagnosis.speed.phases import Stretch, change_place, stretches_of, window_steps
 from dragoman.telemetry.read.columns import Array
@@ -18,7 +18,7 @@ yet."""
 
 class Judgement(NamedTuple):
     verdict: Verdict
-    split: Split
+    split: StepSplit
     """Of the mean step for which the verdict holds."""
     late: Late
     since_step: int | None
@@ -27,16 +27,16 @@ class Judgement(NamedTuple):
     """None: to the end."""
     stretches: int
     """Between these two: 1 where it held all the time."""
-    run_split: Split
+    run_split: StepSplit
     """Of the mean step of the whole run."""
 
 
 def judge(
-    anatomy: Anatomy, rows: Array, link: Link, names: Mapping[tuple[int, int], str]
+    anatomy: StepParts, rows: Array, link: Link, names: Mapping[tuple[int, int], str]
 ) -> Judgement:
     """For the run as a whole, and since when or until when that has been so."""
 
-    def verdict_on(split: Split, window: Array, held: str) -> Verdict:
+    def verdict_on(split: StepSplit, window: Array, held: str) -> Verdict:
         return verdict_of(split, link, latest(anatomy, names, window), held)
 
     whole = anatomy.mean(rows)
@@ -59,7 +59,7 @@ def judge(
 
 
 def _bounds(
-    anatomy: Anatomy, rows: Array, own: Sequence[Stretch], verdict: Verdict
+    anatomy: StepParts, rows: Array, own: Sequence[Stretch], verdict: Verdict
 ) -> tuple[int | None, int | None]:
     """The steps at which what the verdict rests on begins and ends, found to the step."""
     column = {"straggler": "straggling_s", "input-bound": "data_s", "compute-bound": "step_s"}

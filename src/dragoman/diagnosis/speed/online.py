@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.diagnosis.phrasing import percent
-from dragoman.diagnosis.run.steps import HANG_OVER_MEDIAN, HANG_S, Split
+from dragoman.diagnosis.run.steps import HANG_OVER_MEDIAN, HANG_S, StepSplit
 from dragoman.diagnosis.speed.bottleneck import (
     ALWAYS_THE_SAME,
     NOBODY,
@@ -137,10 +137,10 @@ class LiveDiagnosis:
             for place, value in enumerate(window.popleft()[2:]):
                 sums[place] -= value
 
-    def _mean(self) -> tuple[Split, Link]:
+    def _mean(self) -> tuple[StepSplit, Link]:
         mean = dict(zip(_SUMMED, (s / len(self._window) for s in self._sums), strict=True))
         sent = mean.pop("sent_bytes")
-        split = Split(
+        split = StepSplit(
             **mean,
             late_data_s=0.0,
             small_message_s=mean["rest_s"],
@@ -197,7 +197,7 @@ def _taken(done: StepDone, waits_s: Sequence[float]) -> Taken:
     )
 
 
-def in_words(verdict: Verdict, since_step: int, split: Split, link: Link, late: Late) -> str:
+def in_words(verdict: Verdict, since_step: int, split: StepSplit, link: Link, late: Late) -> str:
     """network-bound since step 400: 71 % of the step; bf16 on the wire would save about 32 %"""
     shares, if_s = shares_of(split), what_if(split, link)
     since = f"{verdict} since step {since_step:,}: "

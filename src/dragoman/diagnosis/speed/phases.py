@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.diagnosis.run.steps import Anatomy, Split
+from dragoman.diagnosis.run.steps import StepParts, StepSplit
 from dragoman.diagnosis.speed.bottleneck import Verdict
 from dragoman.telemetry.read.columns import Array
 
@@ -27,7 +27,7 @@ class Stretch(NamedTuple):
 
 
 def stretches_of(
-    anatomy: Anatomy, rows: Array, judge: Callable[[Split, Array, str], Verdict]
+    anatomy: StepParts, rows: Array, judge: Callable[[StepSplit, Array, str], Verdict]
 ) -> list[Stretch]:
     """Places count in `rows`, the steps that are looked at."""
     bounds = np.linspace(0, len(rows), _windows(len(rows)) + 1).astype(np.int64)

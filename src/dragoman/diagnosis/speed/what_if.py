@@ -7,7 +7,7 @@ Of the exposed time, what single messages take on their way does not shrink with
 import math
 from typing import NamedTuple
 
-from dragoman.diagnosis.run.steps import Split
+from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.speed.bottleneck import Link, latency_s
 
 FASTER_LINK = 10.0
@@ -36,7 +36,7 @@ class WhatIf(NamedTuple):
         return 1 - then_s / self.now_s if self.now_s else 0.0
 
 
-def what_if(split: Split, link: Link) -> WhatIf:
+def what_if(split: StepSplit, link: Link) -> WhatIf:
     exposed_s = 0.0 if math.isnan(split.network_s) else split.network_s
     on_the_way_s = latency_s(split, link)
     hidden_s = hidden_of(split, link)
@@ -60,7 +60,7 @@ def what_if(split: Split, link: Link) -> WhatIf:
     )
 
 
-def hidden_of(split: Split, link: Link) -> float:
+def hidden_of(split: StepSplit, link: Link) -> float:
     """The network's time beside backward: what its bytes take at the rate of the link, less what
     was waited for. NaN: the rate is not known."""
     exposed_s = 0.0 if math.isnan(split.network_s) else split.network_s

@@ -7,7 +7,7 @@ from unit.report.fake_run import started, step
 
 
 def anatomy(run):
-    return read(run).anatomy
+    return read(run).step_parts
 
 
 def test_the_least_communication_is_the_networks_and_the_rest_is_waiting(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
 from dragoman.diagnosis.run.record import read_run
-from dragoman.diagnosis.run.timeline import History, history_of
+from dragoman.diagnosis.run.timeline import RunTimeline, timeline_of
 from dragoman.errors import ConfigError, UserError
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import (
@@ -25,11 +25,11 @@ def run(tmp_path: Path) -> FakeRun:
     return FakeRun(tmp_path / "run")
 
 
-def history(run: FakeRun, read_s_after_start: float = 5000.0) -> History:
-    return history_of(read_run(run.directory, read_at=WALL_AT + read_s_after_start))
+def history(run: FakeRun, read_s_after_start: float = 5000.0) -> RunTimeline:
+    return timeline_of(read_run(run.directory, read_at=WALL_AT + read_s_after_start))
 
 
-def losses(found: History) -> dict[int, float]:
+def losses(found: RunTimeline) -> dict[int, float]:
     return dict(zip(found.steps["step"].tolist(), found.steps["loss"].tolist(), strict=True))
 
 
@@ -162,7 +162,7 @@ def test_torn_lines_and_unknown_kinds_are_counted_and_passed_over(run):
     )
     record = read_run(run.directory, read_at=WALL_AT)
 
-    assert list(losses(history_of(record))) == [1, 2]
+    assert list(losses(timeline_of(record))) == [1, 2]
     assert any("2 lines are torn or of a kind" in sentence for sentence in record.unreadable)
 
 
@@ -173,9 +173,9 @@ def test_events_with_a_field_of_another_type_are_counted_and_passed_over(run):
     text = path.read_text().replace('"odd"', '["a", "list"]')
     path.write_text(text.replace('"samples":[', '"samples":[7,', 1))
     record = read_run(run.directory, read_at=WALL_AT)
-    found = history_of(record)
+    found = timeline_of(record)
 
-    assert found.attempts[0].troubles == [Incident(2, "other", "even")]
+    assert found.attempts[0].incidents == [Incident(2, "other", "even")]
     assert [evaluation.step for evaluation in found.evaluations] == [2]
     assert any("2 lines are torn or of a kind" in sentence for sentence in record.unreadable)
 
@@ -268,7 +268,7 @@ def test_a_name_with_a_flipped_byte_costs_that_line_only(run):
     record = read_run(run.directory, read_at=WALL_AT)
 
     assert len(record.tables[SensorReading]) == 2
-    assert list(losses(history_of(record))) == [1]
+    assert list(losses(timeline_of(record))) == [1]
 
 
 def test_a_clock_that_was_compared_with_rubbish_moves_no_event(run):

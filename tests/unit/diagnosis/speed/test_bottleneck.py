@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from dragoman.diagnosis.run.steps import Split
+from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.speed.bottleneck import Late, Link, messages_of, shares_of, verdict_of
 from dragoman.diagnosis.speed.phases import change_place
 from dragoman.diagnosis.speed.what_if import hidden_of, what_if
@@ -16,10 +16,10 @@ def split(
     data_s: float = 0.0,
     rest_s: float = 0.0,
     late_data_s: float = 0.0,
-) -> Split:
+) -> StepSplit:
     known = [s for s in (network_s, straggling_s) if not math.isnan(s)]
     step_s = compute_s + data_s + rest_s + sum(known)
-    return Split(
+    return StepSplit(
         step_s,
         compute_s,
         network_s,
