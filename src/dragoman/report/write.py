@@ -1,7 +1,5 @@
 """A run directory comes in, report.html, report.md and report.json are in it afterwards."""
 
-import dataclasses
-import json
 import time
 from pathlib import Path
 
@@ -21,19 +19,13 @@ def read_report(run: RunDir) -> Report:
 
 
 def to_json(report: Report) -> str:
-    return json.dumps(dataclasses.asdict(report), ensure_ascii=False, allow_nan=False) + "\n"
+    return report.model_dump_json() + "\n"
 
 
 def write_report(run: RunDir) -> list[Path]:
     report = read_report(run)
     document = document_of(report)
-    contents = {
-        "html": to_html(document),
-        "md": to_markdown(document),
-        "json": to_json(report),
-    }
-    paths = []
-    for suffix, content in contents.items():
-        paths.append(run.report(suffix))
-        write_whole(paths[-1], content)
-    return paths
+    texts = {"html": to_html(document), "md": to_markdown(document), "json": to_json(report)}
+    for suffix, text in texts.items():
+        write_whole(run.report(suffix), text)
+    return [run.report(suffix) for suffix in texts]
