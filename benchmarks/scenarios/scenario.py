@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman.diagnosis.findings import UNKNOWN, Figure, Finding
-from dragoman.diagnosis.questions import answers_of
+from dragoman.diagnosis.questions import diagnose
 from dragoman.diagnosis.run.facts import read_facts
-from dragoman.diagnosis.unasked import unasked_of
 from dragoman.rundir import RunDir
 from dragoman.telemetry.read.events import event_files
 from scenarios.simulate import write_run
@@ -118,12 +117,11 @@ def play(scenario: Scenario, root: Path, seed: int = 0) -> Outcome:
     truth = write_run(world, root)
     scenario.damage(RunDir(root))
     facts = read_facts(RunDir(root), read_at=truth.ended_at + scenario.read_after_s)
-    answers = answers_of(facts)
-    unasked = unasked_of(facts)
+    diagnosis = diagnose(facts)
     attempts = len({attempt for attempt, _, _ in event_files(RunDir(root))})
-    findings = {finding.key: finding for finding in [*answers, *unasked]}
+    findings = {finding.key: finding for finding in [*diagnosis.answers, *diagnosis.also]}
     wrong = [
-        *_wrong_answers(scenario, findings, [answer.key for answer in answers]),
+        *_wrong_answers(scenario, findings, [answer.key for answer in diagnosis.answers]),
         *_wrong_alarms(scenario, findings, attempts),
         *_wrong_words(scenario, findings),
         *_wrong_quantities(scenario, findings, truth),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dragoman.comparison.rows import Group, Row, Value
+    from dragoman.comparison.aspects import Aspect, Row, Value
 
 # Lists of files and the like can be long; --json has all of it.
 MOST_LETTERS = 48
@@ -32,26 +32,25 @@ def compare(
         print(json.dumps(dataclasses.asdict(found), indent=2, ensure_ascii=False, allow_nan=False))
         return
     say(f"first   {found.a}\nsecond  {found.b}")
-    for group in found.groups:
-        say(f"\n{group.title}")
-        for line in _lines(group):
+    for aspect in found.aspects:
+        say(f"\n{aspect.title}")
+        for line in _lines(aspect):
             say(f"  {line}")
 
 
-def _lines(group: "Group") -> list[str]:
+def _lines(aspect: "Aspect") -> list[str]:
     lines = []
-    if group.rows:
-        rows = [(row.what, *_both(row), _ratio(row)) for row in group.rows]
+    if aspect.rows:
+        rows = [
+            (row.what, _text(row.a, row.unit), _text(row.b, row.unit), _ratio(row))
+            for row in aspect.rows
+        ]
         lines = _aligned([("", "first", "second", ""), *rows])
-    return [*lines, *group.sentences]
-
-
-def _both(row: "Row") -> tuple[str, str]:
-    return _text(row.a, row.unit), _text(row.b, row.unit)
+    return [*lines, *aspect.sentences]
 
 
 def _text(value: "Value", unit: str) -> str:
-    from dragoman.report.wording import quantity
+    from dragoman.diagnosis.phrasing import quantity
 
     if value is None:
         return "-"

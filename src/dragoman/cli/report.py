@@ -19,7 +19,7 @@ def _print_schema(is_wanted: bool) -> None:
     if is_wanted:
         import json
 
-        from dragoman.report.schema import report_schema
+        from dragoman.report.content import report_schema
 
         print(json.dumps(report_schema(), indent=2))
         raise typer.Exit

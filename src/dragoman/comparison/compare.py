@@ -1,35 +1,49 @@
 """Two run directories come in, all that differed goes out."""
 
 import time
+from dataclasses import dataclass
 
-from dragoman.comparison.cost import cost_of
-from dragoman.comparison.data import data_of
-from dragoman.comparison.machines import machines_of
-from dragoman.comparison.quality import quality_of
-from dragoman.comparison.rows import ComparedRun, Comparison
-from dragoman.comparison.settings import settings_of
-from dragoman.comparison.speed import speed_of
+from dragoman.comparison.aspects import Aspect
+from dragoman.comparison.inputs import data_of, machines_of, settings_of
+from dragoman.comparison.outcomes import cost_of, quality_of, speed_of
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.record import RunRecord, read_run
 from dragoman.errors import UserError
 from dragoman.rundir import RunDir
 
 
-def compare(first: RunDir, second: RunDir) -> Comparison:
+@dataclass(frozen=True)
+class RunComparison:
+    a: str
+    """The folder of the first run, as it was named."""
+    b: str
+    settings: Aspect
+    data: Aspect
+    machines: Aspect
+    speed: Aspect
+    quality: Aspect
+    cost: Aspect
+
+    @property
+    def aspects(self) -> list[Aspect]:
+        return [
+            *(self.settings, self.data, self.machines),
+            *(self.speed, self.quality, self.cost),
+        ]
+
+
+def compare(first: RunDir, second: RunDir) -> RunComparison:
     if first.root.resolve() == second.root.resolve():
         raise UserError(f"{second.root}: is the same run as {first.root}; name another one")
     read_at = time.time()
-    records = [read_run(run, read_at) for run in (first, second)]
+    records = read_run(first, read_at), read_run(second, read_at)
     _refuse_other_languages(*records)
-    a, b = (
-        ComparedRun(run, RunFacts(record))
-        for run, record in zip((first, second), records, strict=True)
-    )
-    return Comparison(
+    a, b = map(RunFacts, records)
+    return RunComparison(
         a=str(first.root),
         b=str(second.root),
-        settings=settings_of(a, b),
-        data=data_of(a, b),
+        settings=settings_of(a.config, b.config),
+        data=data_of(a.record, b.record),
         machines=machines_of(a, b),
         speed=speed_of(a, b),
         quality=quality_of(a, b),

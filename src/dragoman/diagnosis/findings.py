@@ -1,7 +1,7 @@
 """What an answer is made of: a verdict in words, how sure it is, and the figures it rests on."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +9,25 @@ Confidence = Literal["high", "medium", "low", "none"]
 """none: the verdict is that nothing can be said, and the sentence says why."""
 
 UNKNOWN = "not known"
+
+Health = Literal["good", "watch", "poor", "open", "fact"]
+"""How a verdict is to be taken. open: nothing can be said yet. fact: neither good nor bad."""
+
+# Never by color alone: each has a sign and a word too.
+HEALTH_SIGNS: Mapping[Health, str] = {
+    "good": "✓",
+    "watch": "▲",
+    "poor": "✕",
+    "open": "?",
+    "fact": "•",
+}
+HEALTH_WORDS: Mapping[Health, str] = {
+    "good": "good",
+    "watch": "worth a look",
+    "poor": "needs action",
+    "open": "open",
+    "fact": "a figure",
+}
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,20 @@
-"""Figures as a person reads them in a finding."""
+"""How figures become words, in findings, reports and comparisons."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from dragoman.console import duration
 
 
 def seconds(number: float) -> str:
-    """Three digits for what is short, two units for what is long."""
+    """Returns three digits for a short time, and the units of a clock for a long one."""
+    if number == 0:
+        return "0 s"
     if number < 0.0009995:
         return f"{1e6 * number:.3g} µs"
     if number < 0.9995:
         return f"{1000 * number:.3g} ms"
-    if number < 59.95:
-        return f"{number:.3g} s"
-    return duration(number)
+    return f"{number:.3g} s" if number < 59.95 else wall_time(number)
 
 
 def wall_time(number: float) -> str:
@@ -26,8 +27,13 @@ def wall_time(number: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in units if count)
 
 
+def instant(at: float) -> str:
+    """2026-11-16 14:05 UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
 def size(number_of_bytes: float) -> str:
-    """Decimal units, as disks and networks are sold."""
+    """Returns three digits in decimal units, as disks and networks are sold."""
     whole = round(number_of_bytes)
     if whole < 1000:
         return count(whole, "byte")
@@ -35,12 +41,12 @@ def size(number_of_bytes: float) -> str:
 
 
 def rate(bytes_per_s: float) -> str:
-    """12.5 MB/s"""
+    """12.5 MB/s."""
     return f"{size(bytes_per_s)}/s"
 
 
 def bit_rate(bytes_per_s: float) -> str:
-    """100 Mbit/s: as links are sold."""
+    """100 Mbit/s, as links are sold."""
     return _three_digits(8 * bytes_per_s / 1e6, ("Mbit/s", "Gbit/s", "Tbit/s"))
 
 
@@ -53,20 +59,6 @@ def _three_digits(number: float, units: Sequence[str]) -> str:
     return f"{number:.3g} {units[-1]}" if number < 999.5 else f"{number:,.0f} {units[-1]}"
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if abs(share) < 0.0995 else f"{100 * share:,.0f} %"
-
-
-def count(number: int, what: str) -> str:
-    """1 step, 1,234 steps."""
-    return f"{number:,} {what if number == 1 else what + 's'}"
-
-
-def listed(words: Sequence[str]) -> str:
-    """a, b and c"""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
 def megabytes(number_of_bytes: float) -> str:
     """1,880 MB, 22.8 MB, 0.34 MB: always the same unit, for what is asked for in megabytes."""
     number = number_of_bytes / 1e6
@@ -74,9 +66,66 @@ def megabytes(number_of_bytes: float) -> str:
     return f"{number:,.{digits}f} MB"
 
 
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if abs(share) < 0.0995 else f"{100 * share:,.0f} %"
+
+
+def count(number: int, what: str = "") -> str:
+    """1,234; with `what`: 1 step, 1,234 steps."""
+    if not what:
+        return f"{number:,}"
+    return f"{number:,} {what if number == 1 else what + 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
 def scientific(number: float) -> str:
-    """9.88e-4"""
+    """9.88e-4."""
     if number == 0:
         return "0"
     digits, exponent = f"{number:.2e}".split("e")
     return f"{digits}e{int(exponent)}"
+
+
+def score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def loss(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """Returns a number with its unit, one of those that `Figure` lists, with few digits."""
+    sign = "-" if value < 0 else ""
+    match unit:
+        case "s":
+            return sign + seconds(abs(value))
+        case "bytes":
+            return sign + size(abs(value))
+        case "bytes/s":
+            return sign + rate(abs(value))
+        case "share":
+            return sign + percent(abs(value))
+        case "BLEU" | "chrF":
+            return f"{value:.1f} {unit}"
+        case "USD" | "EUR" | "GBP" | "CHF":
+            return f"{value:,.2f} {unit}"
+        case "nats":
+            return f"{value:.3f} nats"
+        case "steps" | "lines" | "tokens" if value == 1:
+            return f"1 {unit.removesuffix('s')}"
+        case _:
+            return f"{_number(value)} {unit}".strip()
+
+
+def _number(value: float) -> str:
+    """Whole as it is; others with four digits; the very small and very large with an exponent."""
+    if value == round(value) and abs(value) < 1e15:
+        return f"{round(value):,}"
+    if 1e-2 <= abs(value) < 1e3:
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else scientific(value)

@@ -1,42 +1,36 @@
-"""Puts a report together: the record of a run, its run and the findings come in. Pure."""
+"""Puts a report together: the facts of a run and their diagnosis come in. Pure."""
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 
-from dragoman.diagnosis.findings import Figure, Finding
+from dragoman.diagnosis.findings import Finding
+from dragoman.diagnosis.questions import Diagnosis, health_of
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.faults import Fault
 from dragoman.model.size import size_of
 from dragoman.report.content import (
     FORMAT,
     Answer,
     AttemptContent,
     Evaluation,
-    EvidenceFigure,
     FaultContent,
+    IncidentContent,
     Model,
     Report,
     Sample,
     SampleSet,
     Score,
-    TroubleContent,
 )
-from dragoman.report.curves import finite, step_curves, step_times, thinned
-from dragoman.report.health import health_of
+from dragoman.report.curves import step_curves, step_times, thinned
 from dragoman.report.host_curves import host_curves
 from dragoman.report.state import state_of
-from dragoman.telemetry.events import Evaluated
 from dragoman.training.schedule import learning_rate
 
 
-def report_of(
-    run: RunFacts,
-    answers: Sequence[Finding],
-    also: Sequence[Finding],
-) -> Report:
+def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
     config, evaluations = run.config, run.evaluations
     rate = learning_rate(config.schedule, config.model.width, config.training.steps)
     return Report(
@@ -44,19 +38,19 @@ def report_of(
         name=config.name,
         run=run.record.root,
         read_at=run.record.read_at,
-        state=state_of(config, run),
+        state=state_of(run),
         model=_model(run),
-        answers=[_answer(finding) for finding in answers],
-        also=[_answer(finding) for finding in also],
-        evaluations=[_evaluation(evaluated) for evaluated in thinned(evaluations)],
+        answers=[_answer(finding) for finding in diagnosis.answers],
+        also=[_answer(finding) for finding in diagnosis.also],
+        evaluations=[Evaluation.model_validate(evaluated) for evaluated in thinned(evaluations)],
         bleu_signature=evaluations[-1].bleu_signature if evaluations else "",
         chrf_signature=evaluations[-1].chrf_signature if evaluations else "",
-        scores=_scores(run),
+        scores=[Score.model_validate(scored) for scored in run.record.scored],
         attempts=[_attempt(attempt, run) for attempt in run.attempts],
-        faults=[_fault(fault) for fault in run.faults.faults],
-        troubles=_troubles(run.attempts),
+        faults=[FaultContent.model_validate(fault) for fault in run.faults.faults],
+        troubles=_incidents(run.attempts),
         skipped_updates=int(np.count_nonzero(~run.steps["updated"].astype(bool))),
-        translations=_translations(run, evaluations),
+        translations=_translations(run),
         unreadable=run.record.unreadable,
         curves=step_curves(run.steps, rate),
         step_times=step_times(run.steps["step_s"].astype(np.float64)),
@@ -66,26 +60,7 @@ def report_of(
 
 
 def _answer(finding: Finding) -> Answer:
-    return Answer(
-        key=finding.key,
-        question=finding.question,
-        verdict=finding.verdict,
-        health=health_of(finding),
-        confidence=finding.confidence,
-        sentence=finding.sentence,
-        evidence=[_figure(figure) for figure in finding.evidence],
-        advice=finding.advice,
-    )
-
-
-def _figure(figure: Figure) -> EvidenceFigure:
-    value = figure.value
-    if isinstance(value, float):  # of numpy's own too
-        value = finite(float(value))
-    elif not isinstance(value, str) and value is not None:
-        value = int(value)
-    low, high = finite(figure.low), finite(figure.high)
-    return EvidenceFigure(figure.name, value, figure.unit, low, high, figure.note)
+    return Answer.model_validate(asdict(finding) | {"health": health_of(finding)})
 
 
 def _model(run: RunFacts) -> Model:
@@ -98,37 +73,6 @@ def _model(run: RunFacts) -> Model:
         vocabulary=vocabulary,
         parameters=size_of(config.model, vocabulary).parameters,
     )
-
-
-def _evaluation(evaluated: Evaluated) -> Evaluation:
-    return Evaluation(
-        step=evaluated.step,
-        validation_loss=finite(evaluated.validation_loss),
-        validation_loss_error=finite(evaluated.validation_loss_error),
-        train_sample_loss=finite(evaluated.train_sample_loss),
-        train_sample_loss_error=finite(evaluated.train_sample_loss_error),
-        bleu=finite(evaluated.bleu),
-        bleu_low=finite(evaluated.bleu_low),
-        bleu_high=finite(evaluated.bleu_high),
-        chrf=finite(evaluated.chrf),
-        seconds=evaluated.seconds,
-    )
-
-
-def _scores(run: RunFacts) -> list[Score]:
-    return [
-        Score(
-            split=scored.split,
-            checkpoint_steps=scored.steps,
-            sentences=scored.sentences,
-            beam=scored.beam,
-            bleu=finite(scored.bleu),
-            chrf=finite(scored.chrf),
-            bleu_signature=scored.bleu_signature,
-            chrf_signature=scored.chrf_signature,
-        )
-        for scored in run.record.scored
-    ]
 
 
 def _attempt(attempt: Attempt, run: RunFacts) -> AttemptContent:
@@ -150,50 +94,32 @@ def _attempt(attempt: Attempt, run: RunFacts) -> AttemptContent:
     )
 
 
-def _fault(fault: Fault) -> FaultContent:
-    return FaultContent(
-        kind=fault.kind,
-        what=fault.what,
-        at=fault.at,
-        attempt=fault.attempt,
-        step=fault.step,
-        host=fault.host,
-        lost_steps=fault.lost_steps,
-        lost_s=fault.lost_s,
-        down_s=fault.down_s,
-        recovery=fault.recovery,
-    )
-
-
-def _troubles(attempts: Sequence[Attempt]) -> list[TroubleContent]:
+def _incidents(attempts: Sequence[Attempt]) -> list[IncidentContent]:
     steps_of: dict[str, list[int]] = defaultdict(list)
     for attempt in attempts:
-        for trouble in attempt.incidents:
-            steps_of[trouble.message].append(trouble.step)
+        for incident in attempt.incidents:
+            steps_of[incident.message].append(incident.step)
     return [
-        TroubleContent(what=what, times=len(steps), first_step=min(steps), last_step=max(steps))
+        IncidentContent(what=what, times=len(steps), first_step=min(steps), last_step=max(steps))
         for what, steps in steps_of.items()
     ]
 
 
-def _translations(run: RunFacts, evaluations: Sequence[Evaluated]) -> list[SampleSet]:
-    """Of the scored sets, and of the last evaluation during training."""
-    sets = [
-        SampleSet(s.split, s.steps[-1], _samples(s.samples)) for s in run.record.scored if s.steps
-    ]
-    if evaluations:
-        last = evaluations[-1]
-        sets.append(SampleSet("validation", last.step, _samples(last.samples)))
-    return [sample_set for sample_set in sets if sample_set.samples]
-
-
-def _samples(recorded: Sequence[dict[str, str]]) -> list[Sample]:
+def _translations(run: RunFacts) -> list[SampleSet]:
+    """Returns those of the scored sets, and of the last evaluation during training."""
+    recorded = [(s.split, s.steps[-1], s.samples) for s in run.record.scored if s.steps]
+    recorded += [("validation", e.step, e.samples) for e in run.evaluations[-1:]]
     return [
-        Sample(
-            source=sample.get("source", ""),
-            translation=sample.get("translation", ""),
-            reference=sample.get("reference", ""),
-            equals_reference=sample.get("translation") == sample.get("reference"),
-        )
-        for sample in recorded
+        SampleSet(split=split, step=step, samples=[_sample(sample) for sample in samples])
+        for split, step, samples in recorded
+        if samples
     ]
+
+
+def _sample(recorded: dict[str, str]) -> Sample:
+    return Sample(
+        source=recorded.get("source", ""),
+        translation=recorded.get("translation", ""),
+        reference=recorded.get("reference", ""),
+        equals_reference=recorded.get("translation") == recorded.get("reference"),
+    )

@@ -1,16 +1,16 @@
 """Everything a report holds, once: what report.json is, and what both documents show.
 
 Units stand in the names: seconds, bytes, seconds since 1970 for instants, shares from 0 to 1.
-`schema` makes a JSON schema of these classes, with their docstrings as descriptions.
+`report_schema` derives the JSON schema from these classes, with their docstrings as descriptions.
 """
 
-from dataclasses import dataclass
+import math
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from dragoman.diagnosis.findings import Confidence
-from dragoman.report.health import Health
+from dragoman.diagnosis.findings import Confidence, Health
+from dragoman.diagnosis.questions import QUESTIONS
 
 FORMAT = 2
 
@@ -18,32 +18,48 @@ StateName = Literal["preparing", "training", "broken off", "preempted", "failed"
 Points = list[float | None]
 """None: not a finite number, or not measured there."""
 
-_DESCRIBED = ConfigDict(use_attribute_docstrings=True)
+_ANSWERS = sum(question.is_always_answered for question in QUESTIONS)
+_AS_MANY_AS_QUESTIONS: dict[str, Any] = {"minItems": _ANSWERS, "maxItems": _ANSWERS}
 
 
-@dataclass(frozen=True)
-class EvidenceFigure:
+def finite(value: float | None) -> float | None:
+    """Returns None for infinity and NaN, which JSON lacks and a run that diverged has plenty of."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _plain(value: Any) -> Any:
+    """Returns a number of NumPy as one of Python."""
+    if value is None or isinstance(value, str):
+        return value
+    return finite(float(value)) if isinstance(value, float) else int(value)
+
+
+Finite = Annotated[float | None, BeforeValidator(finite)]
+
+
+class Content(BaseModel):
+    """Fields can be taken from those of the same name of any value: `model_validate`."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True, use_attribute_docstrings=True)
+
+
+class EvidenceFigure(Content):
     """A figure on which an answer rests."""
 
-    __pydantic_config__ = _DESCRIBED
-
     name: str
-    value: float | int | str | None
+    value: Annotated[float | int | str | None, BeforeValidator(_plain)]
     """null: not known."""
     unit: str
     """s, bytes, bytes/s, share (0 to 1), steps, tokens, nats, BLEU, ...; empty: a pure number or a
     word."""
-    low: float | None
+    low: Finite
     """With `high`: a 95 % interval."""
-    high: float | None
+    high: Finite
     note: str
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Content):
     """The answer to one question."""
-
-    __pydantic_config__ = _DESCRIBED
 
     key: str
     """Names the question for programs."""
@@ -60,11 +76,8 @@ class Answer:
     """What to do about it; empty: nothing needs to be done."""
 
 
-@dataclass(frozen=True)
-class State:
+class RunState(Content):
     """Where the run stands."""
-
-    __pydantic_config__ = _DESCRIBED
 
     name: StateName
     reason: str
@@ -77,10 +90,7 @@ class State:
     sentence: str
 
 
-@dataclass(frozen=True)
-class Model:
-    __pydantic_config__ = _DESCRIBED
-
+class Model(Content):
     source_language: str
     target_language: str
     preset: str
@@ -88,47 +98,38 @@ class Model:
     parameters: int
 
 
-@dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Content):
     """One evaluation during training, on validation."""
 
-    __pydantic_config__ = _DESCRIBED
-
     step: int
-    validation_loss: float | None
-    validation_loss_error: float | None
+    validation_loss: Finite
+    validation_loss_error: Finite
     """Standard error, from the scatter over the sentences."""
-    train_sample_loss: float | None
-    train_sample_loss_error: float | None
-    bleu: float | None
-    bleu_low: float | None
+    train_sample_loss: Finite
+    train_sample_loss_error: Finite
+    bleu: Finite
+    bleu_low: Finite
     """With bleu_high: a 95 % interval."""
-    bleu_high: float | None
-    chrf: float | None
+    bleu_high: Finite
+    chrf: Finite
     seconds: float
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(Content):
     """Of a whole held-out set, by `dragoman evaluate`."""
 
-    __pydantic_config__ = _DESCRIBED
-
     split: str
-    checkpoint_steps: list[int]
+    checkpoint_steps: Annotated[list[int], Field(validation_alias="steps")]
     sentences: int
     beam: int
-    bleu: float | None
-    chrf: float | None
+    bleu: Finite
+    chrf: Finite
     bleu_signature: str
     chrf_signature: str
 
 
-@dataclass(frozen=True)
-class AttemptContent:
+class AttemptContent(Content):
     """One life of the run between two starts."""
-
-    __pydantic_config__ = _DESCRIBED
 
     attempt: int
     started_at: float
@@ -145,11 +146,8 @@ class AttemptContent:
     reason: str
 
 
-@dataclass(frozen=True)
-class FaultContent:
+class FaultContent(Content):
     """What broke the run, and what it cost."""
-
-    __pydantic_config__ = _DESCRIBED
 
     kind: str
     what: str
@@ -165,11 +163,8 @@ class FaultContent:
     """How the run went on; empty: it has not yet."""
 
 
-@dataclass(frozen=True)
-class TroubleContent:
+class IncidentContent(Content):
     """Something that did not stop the run, however many ranks told it."""
-
-    __pydantic_config__ = _DESCRIBED
 
     what: str
     times: int
@@ -177,16 +172,14 @@ class TroubleContent:
     last_step: int
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Content):
     source: str
     translation: str
     reference: str
     equals_reference: bool
 
 
-@dataclass(frozen=True)
-class SampleSet:
+class SampleSet(Content):
     """Some translations of one held-out set."""
 
     split: str
@@ -194,14 +187,11 @@ class SampleSet:
     samples: list[Sample]
 
 
-@dataclass(frozen=True)
-class StepCurves:
+class StepCurves(Content):
     """The steps that the model is made of, as the lowest rank saw them, in at most 1,000 points.
 
     Each point stands for some steps in a row: up to `step`, from after the point before.
     """
-
-    __pydantic_config__ = _DESCRIBED
 
     step: list[int]
     training_loss: Points
@@ -224,11 +214,8 @@ class StepCurves:
     """Of a step, as the algorithm must send them."""
 
 
-@dataclass(frozen=True)
-class StepTimes:
+class StepTimes(Content):
     """A histogram: `counts[i]` steps took between `edges_s[i]` and `edges_s[i + 1]`."""
-
-    __pydantic_config__ = _DESCRIBED
 
     edges_s: list[float]
     counts: list[int]
@@ -238,11 +225,8 @@ class StepTimes:
     median_s: float | None
 
 
-@dataclass(frozen=True)
-class HostCurve:
+class HostCurve(Content):
     """One sensor of one host; each point is the mean of some readings in a row."""
-
-    __pydantic_config__ = _DESCRIBED
 
     host: str
     sensor: str
@@ -253,11 +237,8 @@ class HostCurve:
     highest: Points
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Content):
     """report.json: what became of one training run, as far as its files tell."""
-
-    __pydantic_config__ = _DESCRIBED
 
     format: int
     """2; another number where a field has gone or means something else."""
@@ -265,10 +246,10 @@ class Report:
     run: str
     """The folder, as it was named to the command."""
     read_at: float
-    state: State
+    state: RunState
     model: Model
-    answers: Annotated[list[Answer], Field(min_length=11, max_length=11)]
-    """To the eleven questions, in their order."""
+    answers: Annotated[list[Answer], Field(json_schema_extra=_AS_MANY_AS_QUESTIONS)]
+    """To the questions that are always answered, in their order."""
     also: list[Answer]
     """What nobody asked for and the owner of the run should know."""
     evaluations: list[Evaluation]
@@ -278,7 +259,7 @@ class Report:
     scores: list[Score]
     attempts: list[AttemptContent]
     faults: list[FaultContent]
-    troubles: list[TroubleContent]
+    troubles: list[IncidentContent]
     skipped_updates: int
     translations: list[SampleSet]
     unreadable: list[str]
@@ -288,3 +269,10 @@ class Report:
     hosts: list[HostCurve]
     settings: dict[str, Any]
     """config.toml as run."""
+
+
+def report_schema() -> dict[str, Any]:
+    schema = Report.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "report.json"} | {
+        name: part for name, part in schema.items() if name != "title"
+    }

@@ -1,6 +1,6 @@
-"""Long series made short: what happened in 300,000 steps or in days of readings, in few points.
+"""Curves of the steps: 300,000 of them come in, few points go out.
 
-Means alone would hide what a run is looked at for, so each point also has the lowest and highest
+Means alone would hide the outliers that matter most, so each point also has the lowest and highest
 value of those that it stands for.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.report.content import Points, StepCurves, StepTimes
+from dragoman.report.content import Points, StepCurves, StepTimes, finite
 from dragoman.telemetry.read.tables import Table
 from dragoman.training.schedule import Rate
 
@@ -26,13 +26,13 @@ Item = TypeVar("Item")
 
 
 class Bins(NamedTuple):
-    """Rows in a row, cut into pieces of nearly equal number."""
+    """Consecutive rows, divided into groups of nearly equal size."""
 
     first: NDArray[np.int64]
     last: NDArray[np.int64]
 
     def means(self, values: Floats) -> Floats:
-        """Of what is finite; NaN where nothing is."""
+        """Returns the means of the finite values; NaN where there is none."""
         is_finite = np.isfinite(values)
         sums = np.add.reduceat(np.where(is_finite, values, 0.0), self.first)
         return _ratio(sums, np.add.reduceat(is_finite.astype(np.float64), self.first))
@@ -48,14 +48,11 @@ class Bins(NamedTuple):
 
 
 def bins_of(rows: int, most: int = MAX_POINTS) -> Bins:
-    """At least one row."""
     bounds = np.linspace(0, rows, min(rows, most) + 1).astype(np.int64)
     return Bins(bounds[:-1], bounds[1:] - 1)
 
 
 def step_curves(steps: Table, rate_as_set: Rate) -> StepCurves:
-    if not len(steps):
-        return StepCurves([], [], [], [], [], [], [], [], [], [], {}, [], [])
     bins = bins_of(len(steps))
     seconds, loss = _floats(steps["step_s"]), _floats(steps["loss"])
     tokens = _floats(steps["tokens"])
@@ -86,10 +83,10 @@ def step_curves(steps: Table, rate_as_set: Rate) -> StepCurves:
 def step_times(seconds: Floats) -> StepTimes:
     finite_s = seconds[np.isfinite(seconds)]
     if not len(finite_s):
-        return StepTimes([], [], 0, None, None)
+        return StepTimes(edges_s=[], counts=[], longer=0, mean_s=None, median_s=None)
     end = float(np.quantile(finite_s, DRAWN_SHARE))
     drawn = finite_s[finite_s <= end]
-    # As many bars as the scatter around a smooth shape allows for.
+    # Rice's rule.
     bars = min(MAX_BARS, max(1, math.ceil(2 * len(drawn) ** (1 / 3))))
     counts, edges = np.histogram(drawn, bars)
     return StepTimes(
@@ -106,13 +103,8 @@ def points(values: Sequence[float] | NDArray[Any]) -> Points:
     return [finite(float(f"{value:.6g}")) for value in values]
 
 
-def finite(value: float | None) -> float | None:
-    """JSON knows no infinity and no NaN, which a run that diverged has plenty of."""
-    return value if value is not None and math.isfinite(value) else None
-
-
 def thinned(items: Sequence[Item], most: int = MAX_POINTS) -> list[Item]:
-    """At most `most` of them, evenly spread, the first and the last included."""
+    """Returns at most `most` of them, evenly spread, with the first and the last."""
     if len(items) <= most:
         return list(items)
     return [items[place * (len(items) - 1) // (most - 1)] for place in range(most)]

@@ -1,11 +1,11 @@
-"""What a report is made of, before it is Markdown or HTML. Texts are plain: writers escape them."""
+"""What a report consists of before it is Markdown or HTML. Texts are plain: writers escape them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from dragoman.diagnosis.findings import Health
 from dragoman.report.content import Answer, Sample
-from dragoman.report.health import Health
 
 
 @dataclass(frozen=True)
@@ -14,11 +14,11 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     alignment: str
-    """A letter a column: l for text, r for numbers."""
+    """A letter for each column: l for text, r for numbers."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Line:
     values: Sequence[float | None]
     lows: Sequence[float | None] = ()
     highs: Sequence[float | None] = ()
-    """With `lows`: how far the truth, or what a point stands for, reaches. Empty: not told."""
+    """With `lows`: an interval, or the extremes of what a point stands for. Empty: neither."""
     color: int | None = None
     """Lines of the same number have the same color; None: the next one."""
     style: Literal["line", "dashed", "context"] = "line"
-    """context: in the background, to look at and not to compare with the others."""
+    """context: in the background, not to be compared with the others."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class Histogram:
     edges: Sequence[float]
     counts: Sequence[int]
     marks: Sequence[tuple[str, float]]
-    """Values that are worth a line: (name, where)."""
+    """Vertical lines: (name, value)."""
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Span:
+class GanttBar:
     row: str
     begin_at: float
     end_at: float
@@ -75,18 +75,19 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Mark:
+class GanttMark:
+    """A fault at one moment."""
+
     row: str
     at: float
     text: str
-    kind: Literal["fault", "evaluation", "checkpoint"]
 
 
 @dataclass(frozen=True)
-class Timeline:
+class Gantt:
     title: str
-    spans: Sequence[Span]
-    marks: Sequence[Mark]
+    bars: Sequence[GanttBar]
+    marks: Sequence[GanttMark]
 
 
 @dataclass(frozen=True)
@@ -103,28 +104,24 @@ class Verbatim:
     text: str
 
 
-Plot: TypeAlias = Chart | Histogram | Timeline
-Block: TypeAlias = Paragraph | Table | Plot | Samples | Verbatim
+Plot: TypeAlias = Chart | Histogram | Gantt
+Block: TypeAlias = Paragraph | TextTable | Plot | Samples | Verbatim
 
 
 @dataclass(frozen=True)
-class Question:
-    """One of the eleven, or a finding that nobody asked for."""
-
+class QuestionSection:
     number: int | None
-    """None: nobody asked."""
-    short: str
-    """What a card is headed with."""
+    """None: it is not one of those that are always answered."""
+    title: str
     answer: Answer
-    blocks: Sequence[Block]
-
-    @property
-    def anchor(self) -> str:
-        return self.answer.key
+    figures: TextTable | None
+    """The most important ones."""
+    more_figures: TextTable | None
+    plots: Sequence[Plot]
 
 
 @dataclass(frozen=True)
-class Section:
+class Appendix:
     title: str
     blocks: Sequence[Block]
 
@@ -138,7 +135,9 @@ class Document:
     title: str
     subtitle: str
     lead: str
-    """What the run is and where it stands, in a few sentences."""
-    questions: Sequence[Question]
-    also: Sequence[Question]
-    sections: Sequence[Section]
+    """What the run is and what its state is, in a few sentences."""
+    questions: Sequence[QuestionSection]
+    also: Sequence[QuestionSection]
+    to_do: Sequence[QuestionSection]
+    """Those whose advice should be followed, the most urgent first."""
+    appendices: Sequence[Appendix]

@@ -3,24 +3,23 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from dragoman.diagnosis.findings import HEALTH_SIGNS, HEALTH_WORDS
+from dragoman.diagnosis.phrasing import count, instant, seconds
+from dragoman.report.content import Sample
 from dragoman.report.curves import thinned
 from dragoman.report.document import (
     Block,
     Chart,
     Document,
+    Gantt,
     Histogram,
     Line,
     Paragraph,
-    Question,
+    QuestionSection,
     Samples,
-    Table,
-    Timeline,
+    TextTable,
     Verbatim,
 )
-from dragoman.report.evidence import first_figures, more_figures
-from dragoman.report.health import SIGNS, WORDS
-from dragoman.report.priorities import to_do
-from dragoman.report.wording import count, instant, seconds
 
 SPARKLINE_LENGTH = 32
 ROWS_SHOWN = 20
@@ -34,30 +33,30 @@ _MARKUP = re.compile(r"[\\`*<>\[\]|#]|~(?=~)|&(?=[#\w]+;)|(?<!\w)_|_(?!\w)")
 def to_markdown(document: Document) -> str:
     parts = [f"# {escaped(document.title)}", escaped(document.subtitle), escaped(document.lead)]
     parts.append(_verdicts(document.questions))
-    if questions := to_do(document):
+    if document.to_do:
         parts.append("**What to do, most pressing first**")
         parts.append(
             "\n".join(
-                f"{number}. {escaped(question.short)}: {escaped(question.answer.advice)}"
-                for number, question in enumerate(questions, 1)
+                f"{number}. {escaped(question.title)}: {escaped(question.answer.advice)}"
+                for number, question in enumerate(document.to_do, 1)
             )
         )
-    for question in document.questions:
-        parts += [f"## {question.number}. {escaped(question.answer.question)}", *_said(question)]
-    for question in document.also:
-        parts += [f"## Also: {escaped(question.answer.question)}", *_said(question)]
-    for section in document.sections:
-        parts.append(f"## {escaped(section.title)}")
-        parts += [_block(block) for block in section.blocks]
+    for question in (*document.questions, *document.also):
+        prefix = f"{question.number}." if question.number else "Also:"
+        parts.append(f"## {prefix} {escaped(question.answer.question)}")
+        parts += _answer(question)
+    for appendix in document.appendices:
+        parts.append(f"## {escaped(appendix.title)}")
+        parts += map(_block, appendix.blocks)
     return "\n\n".join(parts) + "\n"
 
 
-def _verdicts(questions: Sequence[Question]) -> str:
+def _verdicts(questions: Sequence[QuestionSection]) -> str:
     rows = [
         [
-            question.short,
+            question.title,
             question.answer.verdict,
-            f"{SIGNS[question.answer.health]} {WORDS[question.answer.health]}",
+            f"{HEALTH_SIGNS[question.answer.health]} {HEALTH_WORDS[question.answer.health]}",
             question.answer.confidence,
         ]
         for question in questions
@@ -65,21 +64,21 @@ def _verdicts(questions: Sequence[Question]) -> str:
     return _table(["question", "verdict", "", "confidence"], rows, "llll")
 
 
-def _said(question: Question) -> list[str]:
+def _answer(question: QuestionSection) -> list[str]:
     answer = question.answer
     parts = [f"**{escaped(answer.verdict)}** {escaped(answer.sentence)}"]
     if answer.advice:
         parts.append(f"What to do: {escaped(answer.advice)}")
-    if first := first_figures(answer):
-        parts.append(_block(first))
-    if more := more_figures(answer):
+    if question.figures:
+        parts.append(_block(question.figures))
+    if more := question.more_figures:
         title = f"<details><summary>{len(more.rows)} more figures</summary>"
         parts.append(f"{title}\n\n{_block(more)}\n\n</details>")
-    return parts + [_block(block) for block in question.blocks]
+    return parts + [_block(plot) for plot in question.plots]
 
 
 def escaped(text: str) -> str:
-    """On one line, and shown as it is."""
+    """Returns the text on one line, without anything that Markdown takes for markup."""
     return _MARKUP.sub(lambda found: "\\" + found[0], " ".join(text.split()))
 
 
@@ -87,25 +86,17 @@ def _block(block: Block) -> str:
     match block:
         case Paragraph(text):
             return escaped(text)
-        case Table(header, rows, alignment):
+        case TextTable(header, rows, alignment):
             return _table(header, rows, alignment)
         case Chart():
             return _chart(block)
         case Histogram():
             return _histogram(block)
-        case Timeline():
-            return _timeline(block)
+        case Gantt():
+            return _gantt(block)
         case Samples(title, samples):
-            return f"{escaped(title)}\n\n" + "\n".join(
-                f"{number}. {escaped(sample.source)}\n"
-                f"    - {escaped(sample.translation)}"
-                + (
-                    " ✓ (the reference)"
-                    if sample.equals_reference
-                    else f"\n    - reference: {escaped(sample.reference)}"
-                )
-                for number, sample in enumerate(samples, 1)
-            )
+            items = (f"{number}. {_sample(sample)}" for number, sample in enumerate(samples, 1))
+            return f"{escaped(title)}\n\n" + "\n".join(items)
         case Verbatim(title, text):
             # A fence ends at the first run of as many backticks.
             longest = max((len(run) for run in re.findall("`+", text)), default=0)
@@ -115,7 +106,7 @@ def _block(block: Block) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]], alignment: str) -> str:
-    """Padded, so that it is a table before anything renders it."""
+    """Pads the cells, so that it is a table before anything renders it."""
     cells = [[escaped(cell) for cell in row] for row in (header, *rows)]
     widths = [max(3, *(len(cell) for cell in column)) for column in zip(*cells, strict=True)]
 
@@ -134,7 +125,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]], alignment: str)
 
 
 def _chart(chart: Chart) -> str:
-    """A row a line: its course as a sparkline, and the values to read it by."""
+    """Returns a row for each line: its course as a sparkline, and its extreme values."""
     header = ["", "course", "first", "last", "lowest", "highest"]
     rows = [_chart_row(line, chart) for line in chart.lines]
     over = "time" if chart.axis == "time" else "the steps"
@@ -168,14 +159,20 @@ def _histogram(histogram: Histogram) -> str:
     return f"{escaped(histogram.title)}: {span}. {escaped(histogram.note)}".rstrip()
 
 
-def _timeline(timeline: Timeline) -> str:
-    rows = [
-        [span.row, instant(span.begin_at), instant(span.end_at), span.text]
-        for span in timeline.spans[-ROWS_SHOWN:]
+def _gantt(gantt: Gantt) -> str:
+    bars = [
+        [bar.row, instant(bar.begin_at), instant(bar.end_at), bar.text]
+        for bar in gantt.bars[-ROWS_SHOWN:]
     ]
-    rows += [[mark.row, instant(mark.at), "", mark.text] for mark in timeline.marks[-ROWS_SHOWN:]]
-    header = [timeline.title, "from", "to", ""]
-    return _table(header, rows, "llll")
+    marks = [[mark.row, instant(mark.at), "", mark.text] for mark in gantt.marks[-ROWS_SHOWN:]]
+    return _table([gantt.title, "from", "to", ""], [*bars, *marks], "llll")
+
+
+def _sample(sample: Sample) -> str:
+    translation = f"{escaped(sample.source)}\n    - {escaped(sample.translation)}"
+    if sample.equals_reference:
+        return f"{translation} ✓ (the reference)"
+    return f"{translation}\n    - reference: {escaped(sample.reference)}"
 
 
 def sparkline(values: Sequence[float]) -> str:

@@ -1,35 +1,32 @@
-"""Where a run stands, in a value and in words."""
+"""The state of a run, as a value and in words."""
 
-from dragoman.config import Config
 from dragoman.console import duration
+from dragoman.diagnosis.phrasing import count
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.report.content import State, StateName
-from dragoman.report.wording import count
+from dragoman.report.content import RunState, StateName
 
 
-def state_of(config: Config, run: RunFacts) -> State:
-    planned = config.training.steps
-    if not run.attempts:
-        return _state("preparing", "", 0, planned, None, None)
-    last = run.attempts[-1]
-    remaining_s = None
-    if last.state == "training" and planned is not None and len(run.steps):
-        done = len(run.steps) + sum(attempt.lost_steps for attempt in run.attempts)
-        remaining_s = max(0, planned - last.last_step) * run.wall_s / done
-    silent_s = run.silent_s if last.state in ("training", "broken off") else None
-    return _state(last.state, last.reason, last.last_step, planned, silent_s, remaining_s)
-
-
-def _state(
-    name: StateName,
-    reason: str,
-    step: int,
-    planned_steps: int | None,
-    silent_s: float | None,
-    remaining_s: float | None,
-) -> State:
-    sentence = in_words(name, reason, step, planned_steps, silent_s or 0.0, remaining_s)
-    return State(name, reason, step, planned_steps, silent_s, remaining_s, sentence)
+def state_of(run: RunFacts) -> RunState:
+    planned = run.config.training.steps
+    name: StateName = "preparing"
+    reason, step, silent_s, remaining_s = "", 0, None, None
+    if run.attempts:
+        last = run.attempts[-1]
+        name, reason, step = last.state, last.reason, last.last_step
+        if name in ("training", "broken off"):
+            silent_s = run.silent_s
+        if name == "training" and planned is not None and len(run.steps):
+            done = len(run.steps) + sum(attempt.lost_steps for attempt in run.attempts)
+            remaining_s = max(0, planned - step) * run.wall_s / done
+    return RunState(
+        name=name,
+        reason=reason,
+        step=step,
+        planned_steps=planned,
+        silent_s=silent_s,
+        remaining_s=remaining_s,
+        sentence=in_words(name, reason, step, planned, silent_s or 0.0, remaining_s),
+    )
 
 
 def in_words(

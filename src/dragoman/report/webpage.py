@@ -9,25 +9,23 @@ from importlib import resources
 
 import plotly.offline
 
+from dragoman.diagnosis.findings import HEALTH_SIGNS, HEALTH_WORDS
 from dragoman.report.content import Answer, Sample
 from dragoman.report.document import (
+    Appendix,
     Block,
     Chart,
     Document,
+    Gantt,
     Histogram,
     Paragraph,
     Plot,
-    Question,
+    QuestionSection,
     Samples,
-    Section,
-    Table,
-    Timeline,
+    TextTable,
     Verbatim,
 )
-from dragoman.report.evidence import first_figures, more_figures
-from dragoman.report.health import SIGNS, WORDS
-from dragoman.report.plots import figure_json
-from dragoman.report.priorities import to_do
+from dragoman.report.plotly_figures import figure_json
 
 # The browser itself then refuses whatever the page, or the plotting library, might try to load.
 POLICY = (
@@ -61,11 +59,11 @@ def to_html(document: Document) -> str:
 <ol class="cards">
 {_lines(_card(question) for question in document.questions)}
 </ol>
-{_to_do(document)}
+{_to_do(document.to_do)}
 <nav>{_links(document)}</nav>
 {_lines(_question(question) for question in document.questions)}
 {_group("Also found", also) if also else ""}
-{_group("The run itself", [_section(section) for section in document.sections])}
+{_group("The run itself", [_appendix(appendix) for appendix in document.appendices])}
 </main>
 <script>{plotly.offline.get_plotlyjs()}</script>
 <script>
@@ -88,45 +86,44 @@ def _group(title: str, parts: Sequence[str]) -> str:
 
 
 def _links(document: Document) -> str:
-    found = [(question.anchor, question.short) for question in document.also]
-    found += [(section.anchor, section.title) for section in document.sections]
+    found = [(question.answer.key, question.title) for question in document.also]
+    found += [(appendix.anchor, appendix.title) for appendix in document.appendices]
     return "".join(
         f'<a href="#{html.escape(anchor)}">{html.escape(name)}</a>' for anchor, name in found
     )
 
 
-def _card(question: Question) -> str:
+def _card(question: QuestionSection) -> str:
     answer = question.answer
     return (
-        f'<li><a class="card {answer.health}" href="#{html.escape(question.anchor)}">'
-        f'<span class="short">{html.escape(question.short)}</span>'
+        f'<li><a class="card {answer.health}" href="#{html.escape(answer.key)}">'
+        f'<span class="short">{html.escape(question.title)}</span>'
         f'<span class="verdict">{html.escape(answer.verdict)}</span>'
         f'<span class="how">{_sign(answer)}</span>'
-        f'<span class="how">{html.escape(_how_sure(answer))}</span></a></li>'
+        f'<span class="how">{html.escape(_confidence(answer))}</span></a></li>'
     )
 
 
 def _sign(answer: Answer) -> str:
-    return f'<span class="sign">{SIGNS[answer.health]}</span> {WORDS[answer.health]}'
+    return f'<span class="sign">{HEALTH_SIGNS[answer.health]}</span> {HEALTH_WORDS[answer.health]}'
 
 
-def _how_sure(answer: Answer) -> str:
+def _confidence(answer: Answer) -> str:
     return "no answer yet" if answer.confidence == "none" else f"{answer.confidence} confidence"
 
 
-def _to_do(document: Document) -> str:
-    questions = to_do(document)
+def _to_do(questions: Sequence[QuestionSection]) -> str:
     if not questions:
         return ""
     items = _lines(
-        f'<li><a href="#{html.escape(question.anchor)}">{html.escape(question.short)}</a>: '
+        f'<li><a href="#{html.escape(question.answer.key)}">{html.escape(question.title)}</a>: '
         f"{html.escape(question.answer.advice)}</li>"
         for question in questions
     )
     return f'<div class="todo"><h2>What to do, most pressing first</h2>\n<ol>{items}</ol></div>'
 
 
-def _question(question: Question) -> str:
+def _question(question: QuestionSection) -> str:
     answer = question.answer
     number = f'<span class="number">{question.number}</span> ' if question.number else ""
     advice = (
@@ -134,23 +131,22 @@ def _question(question: Question) -> str:
         if answer.advice
         else ""
     )
-    table = _evidence(answer)
-    beside = _lines(_block(block) for block in question.blocks) or table
+    table = _evidence(question)
+    beside = _lines(_block(plot) for plot in question.plots) or table
     return (
-        f'<section id="{html.escape(question.anchor)}" class="{answer.health}">\n'
+        f'<section id="{html.escape(answer.key)}" class="{answer.health}">\n'
         f"<h2>{number}{html.escape(answer.question)}</h2>\n"
-        f'<p class="said"><span class="pill">{SIGNS[answer.health]} '
-        f"{html.escape(answer.verdict)}</span><small>{WORDS[answer.health]}, "
-        f"{html.escape(_how_sure(answer))}</small></p>\n"
+        f'<p class="said"><span class="pill">{HEALTH_SIGNS[answer.health]} '
+        f"{html.escape(answer.verdict)}</span><small>{HEALTH_WORDS[answer.health]}, "
+        f"{html.escape(_confidence(answer))}</small></p>\n"
         f'<div class="answer"><div><p>{html.escape(answer.sentence)}</p>{advice}'
-        f"{table if question.blocks else ''}</div>\n<div>{beside}</div></div>\n</section>"
+        f"{table if question.plots else ''}</div>\n<div>{beside}</div></div>\n</section>"
     )
 
 
-def _evidence(answer: Answer) -> str:
-    first, more = first_figures(answer), more_figures(answer)
-    table = _table(first, "evidence") if first else ""
-    if more:
+def _evidence(question: QuestionSection) -> str:
+    table = _table(question.figures, "evidence") if question.figures else ""
+    if more := question.more_figures:
         table += (
             f'<details class="more"><summary>{len(more.rows)} more figures</summary>'
             f"{_table(more, 'evidence')}</details>"
@@ -158,10 +154,10 @@ def _evidence(answer: Answer) -> str:
     return table
 
 
-def _section(section: Section) -> str:
-    blocks = _lines(_block(block) for block in section.blocks)
+def _appendix(appendix: Appendix) -> str:
+    blocks = _lines(_block(block) for block in appendix.blocks)
     return (
-        f'<section id="{html.escape(section.anchor)}">\n<h2>{html.escape(section.title)}</h2>\n'
+        f'<section id="{html.escape(appendix.anchor)}">\n<h2>{html.escape(appendix.title)}</h2>\n'
         f"{blocks}\n</section>"
     )
 
@@ -170,9 +166,9 @@ def _block(block: Block) -> str:
     match block:
         case Paragraph(text):
             return f"<p>{html.escape(text)}</p>"
-        case Table():
+        case TextTable():
             return _table(block)
-        case Chart() | Timeline():
+        case Chart() | Gantt():
             return _plot(block)
         case Histogram():
             return _plot(block, block.note)
@@ -186,7 +182,7 @@ def _block(block: Block) -> str:
             )
 
 
-def _table(table: Table, kind: str = "") -> str:
+def _table(table: TextTable, kind: str = "") -> str:
     kinds = [' class="number"' if align == "r" else "" for align in table.alignment]
 
     def row(cells: Sequence[str], tag: str) -> str:

@@ -1,13 +1,10 @@
 """A run directory comes in, report.html, report.md and report.json are in it afterwards."""
 
-import dataclasses
-import json
 import time
 from pathlib import Path
 
-from dragoman.diagnosis.questions import answers_of
+from dragoman.diagnosis.questions import diagnose
 from dragoman.diagnosis.run.facts import read_facts
-from dragoman.diagnosis.unasked import unasked_of
 from dragoman.report.build import report_of
 from dragoman.report.content import Report
 from dragoman.report.markdown import to_markdown
@@ -18,23 +15,17 @@ from dragoman.rundir import RunDir, write_whole
 
 def read_report(run: RunDir) -> Report:
     facts = read_facts(run, read_at=time.time())
-    return report_of(facts, answers=answers_of(facts), also=unasked_of(facts))
+    return report_of(facts, diagnose(facts))
 
 
 def to_json(report: Report) -> str:
-    return json.dumps(dataclasses.asdict(report), ensure_ascii=False, allow_nan=False) + "\n"
+    return report.model_dump_json() + "\n"
 
 
 def write_report(run: RunDir) -> list[Path]:
     report = read_report(run)
     document = document_of(report)
-    contents = {
-        "html": to_html(document),
-        "md": to_markdown(document),
-        "json": to_json(report),
-    }
-    paths = []
-    for suffix, content in contents.items():
-        paths.append(run.report(suffix))
-        write_whole(paths[-1], content)
-    return paths
+    texts = {"html": to_html(document), "md": to_markdown(document), "json": to_json(report)}
+    for suffix, text in texts.items():
+        write_whole(run.report(suffix), text)
+    return [run.report(suffix) for suffix in texts]

@@ -1,6 +1,6 @@
 import pytest
 
-from dragoman.diagnosis.phrasing import bit_rate, rate, scientific, size
+from dragoman.diagnosis.phrasing import bit_rate, count, quantity, rate, scientific, seconds, size
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,53 @@ def test_rates_too():
 def test_a_rate_of_nothing_is_zero():
     assert scientific(0.0) == "0"
     assert scientific(9.881e-4) == "9.88e-4"
+
+
+@pytest.mark.parametrize(
+    ("time_s", "text"),
+    [
+        (0.0, "0 s"),
+        (42e-6, "42 µs"),
+        (0.0421, "42.1 ms"),
+        (59.94, "59.9 s"),
+        (59.96, "1 min"),
+        (9000.0, "2 h 30 min"),
+        (102_090.0, "1 d 4 h 22 min"),
+    ],
+)
+def test_a_short_time_has_three_digits_and_a_long_one_the_units_of_a_clock(time_s, text):
+    assert seconds(time_s) == text
+
+
+def test_one_is_singular_and_thousands_have_commas():
+    assert [count(1, "step"), count(1234, "step"), count(1234)] == [
+        "1 step",
+        "1,234 steps",
+        "1,234",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.8, "s", "1.8 s"),
+        (0.0421, "s", "42.1 ms"),
+        (9000.0, "s", "2 h 30 min"),
+        (365.3e6, "bytes", "365 MB"),
+        (1.88e9, "bytes", "1.88 GB"),
+        (12.5e6, "bytes/s", "12.5 MB/s"),
+        (0.714, "share", "71 %"),
+        (-0.02, "share", "-2.0 %"),
+        (4_524_868, "lines", "4,524,868 lines"),
+        (1, "steps", "1 step"),
+        (7182.4, "tokens", "7,182 tokens"),
+        (1.6, "nats", "1.600 nats"),
+        (26.44, "BLEU", "26.4 BLEU"),
+        (28.756, "USD", "28.76 USD"),
+        (9.88e-4, "", "9.88e-4"),
+        (0.58123, "", "0.5812"),
+        (60_880_896, "", "60,880,896"),
+    ],
+)
+def test_a_quantity_is_told_as_finely_as_it_is_read(value, unit, text):
+    assert quantity(value, unit) == text

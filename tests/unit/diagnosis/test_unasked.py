@@ -3,11 +3,8 @@ import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.report.fake_run import evaluated, started, step
 
-from dragoman.diagnosis import questions, unasked
 from dragoman.diagnosis.answers import faults, hangs, memory, network, padding, stragglers
-from dragoman.diagnosis.questions import QUESTIONS, answers_of
 from dragoman.diagnosis.run.validate import validated
-from dragoman.diagnosis.unasked import unasked_of
 from dragoman.telemetry.events import (
     AttemptEnded,
     CheckpointSaved,
@@ -21,49 +18,6 @@ from dragoman.telemetry.read.reader import read_tables
 
 def usual_run(tmp_path, **more):
     return write_steps(new_run(tmp_path), lambda *_: with_parts(), **more)
-
-
-def test_the_eleven_are_answered_in_their_order(tmp_path):
-    found = answers_of(read(usual_run(tmp_path)))
-
-    assert [(f.key, f.question) for f in found] == list(QUESTIONS.items())
-    assert len(found) == 11
-
-
-def test_a_run_without_any_event_is_answered_too(tmp_path):
-    facts = read(new_run(tmp_path))
-
-    assert len(answers_of(facts)) == 11
-    assert unasked_of(facts) == []
-
-
-def test_an_answer_that_fails_costs_no_other(tmp_path, monkeypatch):
-    def fails(run):
-        raise ZeroDivisionError("division by zero")
-
-    monkeypatch.setattr(questions, "_ANSWERS", {**questions._ANSWERS, "network": fails})
-    found = {f.key: f for f in answers_of(read(usual_run(tmp_path)))}
-
-    assert found["network"].verdict == "not known"
-    assert "ZeroDivisionError: division by zero" in found["network"].sentence
-    assert found["network"].question == QUESTIONS["network"]
-    assert found["step-time"].verdict == "985 ms"
-
-
-def test_a_finding_that_fails_is_told(tmp_path, monkeypatch):
-    def fails(run):
-        raise KeyError("x")
-
-    monkeypatch.setattr(unasked, "_FINDINGS", {"memory": ("Memory?", fails)})
-
-    assert [f.verdict for f in unasked_of(read(usual_run(tmp_path)))] == ["not known"]
-
-
-def test_a_run_in_order_has_nothing_to_add(tmp_path):
-    ended = AttemptEnded(60, "finished", "done")
-    run = usual_run(tmp_path, beside=lambda rank, end: [(end + 1, ended)])
-
-    assert [f.key for f in unasked_of(read(run))] == []
 
 
 def test_a_long_silence_between_steps_is_a_hang(tmp_path):

@@ -1,9 +1,10 @@
 from pathlib import Path
 
 import pytest
-from unit.report.fake_run import FakeRun, evaluated, started, step
+from unit.report.fake_run import FakeRun
+from unit.report.rendered import finish, report
 
-from dragoman.telemetry.events import AttemptEnded, CheckpointSaved
+from dragoman.report.content import Report
 
 
 @pytest.fixture
@@ -14,29 +15,14 @@ def empty_run(tmp_path: Path) -> FakeRun:
 
 @pytest.fixture
 def finished_run(empty_run: FakeRun) -> FakeRun:
-    ended = AttemptEnded(4, "finished", "training.steps = 4 are done")
-    empty_run.with_manifest()
-    empty_run.with_events(
-        [
-            (0.0, started(ranks=2)),
-            (2.0, step(1, 1.0)),
-            (4.0, step(2, 2.0)),
-            (7.0, step(3, 3.0)),
-            (11.0, step(4, 4.0)),
-            (13.0, evaluated(4)),
-            (13.5, CheckpointSaved(4, "step-00000004", 1000, 0.5)),
-            (16.0, ended),
-        ]
-    )
-    empty_run.with_events(
-        [
-            (0.0, started(rank=1, ranks=2)),
-            (2.0, step(1, 1.0)),
-            (4.0, step(2, 2.0)),
-            (7.0, step(3, 3.0)),
-            (11.0, step(4, 4.0)),
-            (16.0, ended),
-        ],
-        rank=1,
-    )
-    return empty_run.with_checkpoint(4, model__safetensors=400, optimizer__safetensors=800)
+    return finish(empty_run)
+
+
+@pytest.fixture
+def empty_report(empty_run: FakeRun) -> Report:
+    return report(empty_run)
+
+
+@pytest.fixture
+def finished_report(finished_run: FakeRun) -> Report:
+    return report(finished_run)

@@ -1,21 +1,26 @@
+import json
 import math
 
+import numpy as np
 import pytest
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
+from unit.report.rendered import report as diagnosed
 
+from dragoman.diagnosis.findings import Figure, Finding
+from dragoman.diagnosis.questions import Diagnosis
 from dragoman.diagnosis.run.facts import read_facts
 from dragoman.diagnosis.run.record import read_run
 from dragoman.errors import UserError
 from dragoman.report.build import report_of
 from dragoman.report.content import Report
-from dragoman.report.state import in_words
-from dragoman.rundir import RunDir, write_json
+from dragoman.report.write import to_json
+from dragoman.rundir import RunDir
 from dragoman.telemetry.events import AttemptEnded, Incident
 
 
 def report(run: FakeRun, read_s_after_start: float = 20.0) -> Report:
     facts = read_facts(run.directory, read_at=WALL_AT + read_s_after_start)
-    return report_of(facts, [], [])
+    return report_of(facts, Diagnosis([], []))
 
 
 def test_a_finished_run_has_its_reason_its_workers_and_its_hosts(finished_run):
@@ -89,45 +94,6 @@ def test_a_torn_last_line_costs_that_event_only(finished_run):
     assert found.state.name == "training"
 
 
-@pytest.mark.parametrize(("silent_s", "state"), [(100.0, "training"), (130.0, "broken off")])
-def test_a_run_that_is_silent_for_long_has_broken_off(empty_run, silent_s, state):
-    empty_run.with_events([(0.0, started()), (1.0, step(1)), (2.0, step(2))])
-
-    assert report(empty_run, 2.0 + silent_s).state.name == state
-
-
-@pytest.mark.parametrize(("silent_s", "state"), [(2900.0, "training"), (3100.0, "broken off")])
-def test_a_run_with_long_silences_is_given_more_time(empty_run, silent_s, state):
-    empty_run.with_events([(0.0, started()), (1000.0, step(1))])
-
-    assert report(empty_run, 1000.0 + silent_s).state.name == state
-
-
-def test_a_heartbeat_is_a_sign_of_life(empty_run):
-    empty_run.with_events([(0.0, started()), (1.0, step(1))])
-    write_json(empty_run.directory.status, {"state": "training", "heartbeat_at": WALL_AT + 500})
-
-    state = report(empty_run, 505.0).state
-    assert (state.name, state.silent_s) == ("training", 5.0)
-
-
-def test_a_training_run_says_how_long_it_still_takes(empty_run):
-    empty_run.with_events([(0.0, started()), (4.0, step(1))])
-
-    assert report(empty_run, 5.0).state.remaining_s == 3 * 4.0
-
-
-def test_the_first_rank_to_fail_gives_the_reason(empty_run):
-    def failed(why: str) -> AttemptEnded:
-        return AttemptEnded(1, "failed", why)
-
-    empty_run.with_events([(0.0, started(ranks=2)), (9.0, failed("lost rank 1"))])
-    empty_run.with_events([(0.0, started(rank=1, ranks=2)), (8.0, failed("no memory"))], rank=1)
-    state = report(empty_run).state
-
-    assert (state.name, state.reason) == ("failed", "rank 1: no memory")
-
-
 def test_a_run_without_any_step_has_a_report(empty_run):
     found = report(empty_run)
 
@@ -183,14 +149,14 @@ def test_a_folder_that_is_no_run_is_refused_in_one_sentence(tmp_path):
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
-        (("training", "", 5, 10, 3.0, 60.0), "step 5 of 10 is done, about 1 min left"),
-        (("broken off", "", 5, 10, 7200.0, None), "broke off after step 5 of 10, 2 h before"),
-        (("preempted", "a signal", 5, None, 0.0, None), "stopped after step 5: a signal"),
-        (("failed", "no memory", 5, None, 0.0, None), "failed after step 5: no memory"),
-    ],
-)
-def test_each_state_is_told_in_a_sentence(state, words):
-    assert words in in_words(*state)
+def test_figures_that_are_not_finite_become_null(finished_run):
+    figures = [
+        Figure("loss", float("inf"), "nats", float("nan"), 2.0),
+        Figure("n", np.int64(3), ""),
+    ]
+    finding = Finding("trained", "?", "not yet", "low", "It diverged.", figures)
+    content = json.loads(to_json(diagnosed(finished_run, [finding])))
+
+    (loss, count) = content["answers"][0]["evidence"]
+    assert (loss["value"], loss["low"], loss["high"]) == (None, None, 2.0)
+    assert count["value"] == 3

@@ -1,13 +1,13 @@
-"""When the run was alive, what broke it, and what else its owner should know of."""
+"""When the run was alive, what broke it, and which other incidents were recorded."""
 
 from collections.abc import Iterable
 
+from dragoman.diagnosis.findings import Health
+from dragoman.diagnosis.phrasing import count, instant, seconds
 from dragoman.report.content import AttemptContent, Report, StateName
-from dragoman.report.document import Block, Mark, Paragraph, Span, Table, Timeline
-from dragoman.report.health import Health
-from dragoman.report.wording import count, instant, seconds
+from dragoman.report.document import Block, Gantt, GanttBar, GanttMark, Paragraph, TextTable
 
-TROUBLES_SHOWN = 50
+INCIDENTS_SHOWN = 50
 MARKS_SHOWN = 200
 
 _HEALTH: dict[StateName, Health] = {
@@ -20,31 +20,31 @@ _HEALTH: dict[StateName, Health] = {
 }
 
 
-def timeline(report: Report) -> Iterable[Block]:
+def plot(report: Report) -> Gantt | None:
     if not report.attempts:
-        return
-    spans = []
+        return None
+    bars = []
     for attempt in report.attempts:
         end_at = attempt.started_at + attempt.wall_s
         text = f"steps {_steps(attempt)}, {seconds(attempt.wall_s)}, {attempt.state}"
         health = _HEALTH[attempt.state]
-        spans.append(Span(_row(attempt), attempt.started_at, end_at, text, health))
+        bars.append(GanttBar(_row(attempt), attempt.started_at, end_at, text, health))
         if attempt.lost_s:
             text = f"{count(attempt.lost_steps, 'step')} had to be done again"
             begin_at = max(attempt.started_at, end_at - attempt.lost_s)
-            spans.append(Span(_row(attempt), begin_at, end_at, text, "open"))
+            bars.append(GanttBar(_row(attempt), begin_at, end_at, text, "open"))
     rows = {attempt.attempt: _row(attempt) for attempt in report.attempts}
     marks = [
-        Mark(rows[fault.attempt], fault.at, f"{fault.kind}: {fault.what}", "fault")
+        GanttMark(rows[fault.attempt], fault.at, f"{fault.kind}: {fault.what}")
         for fault in report.faults[:MARKS_SHOWN]
         if fault.attempt in rows
     ]
-    yield Timeline("Attempts, and what ended them", spans, marks)
+    return Gantt("Attempts, and what ended them", bars, marks)
 
 
 def blocks(report: Report) -> Iterable[Block]:
     if report.attempts:
-        yield Table(
+        yield TextTable(
             ["attempt", "started", "workers", "on", "steps", "wall time", "lost", "ended"],
             [
                 [
@@ -68,29 +68,29 @@ def blocks(report: Report) -> Iterable[Block]:
             f"In {count(report.skipped_updates, 'step')} the gradients were not finite: the "
             "weights stayed as they were."
         )
-    yield from _troubles(report)
+    yield from _incidents(report)
     for sentence in report.unreadable:
         yield Paragraph(f"Not read for this report: {sentence}.")
 
 
-def _troubles(report: Report) -> Iterable[Block]:
+def _incidents(report: Report) -> Iterable[Block]:
     if not report.troubles:
         yield Paragraph("No skipped update, failed save or the like was recorded.")
         return
-    yield Table(
+    yield TextTable(
         ["trouble", "times", "first at step", "last at step"],
         [
             [
-                trouble.what,
-                count(trouble.times),
-                count(trouble.first_step),
-                count(trouble.last_step),
+                incident.what,
+                count(incident.times),
+                count(incident.first_step),
+                count(incident.last_step),
             ]
-            for trouble in report.troubles[:TROUBLES_SHOWN]
+            for incident in report.troubles[:INCIDENTS_SHOWN]
         ],
         "lrrr",
     )
-    if (more := len(report.troubles) - TROUBLES_SHOWN) > 0:
+    if (more := len(report.troubles) - INCIDENTS_SHOWN) > 0:
         yield Paragraph(f"{count(more)} more are in report.json.")
 
 

@@ -3,8 +3,8 @@ import json
 import plotly.graph_objects as go
 import pytest
 
-from dragoman.report.document import Chart, Histogram, Line, Mark, Plot, Span, Timeline
-from dragoman.report.plots import figure_json, figure_of
+from dragoman.report.document import Chart, Gantt, GanttBar, GanttMark, Histogram, Line, Plot
+from dragoman.report.plotly_figures import figure_json, figure_of
 
 ATTACK = '<script>alert("1")</script>'
 LINE = Line("a", [1, 2, 3], [1.0, None, 3.0], [0.5, None, 2.0], [1.5, None, 5.0])
@@ -15,7 +15,7 @@ PLOTS: list[Plot] = [
     Chart("t", "v", ".1f", [LINE], axis="time", value_range=(0.0, 3.0)),
     Chart("t", "v", ".1f", [Line("a", [1, 2], [1.0, 2.0])], is_stacked=True),
     Histogram("t", "seconds", [0.0, 1.0, 2.0], [3, 4], [("mean", 1.2)]),
-    Timeline("t", [Span("r", 0.0, 9.0, "x", "good")], [Mark("r", 5.0, "y", "fault")]),
+    Gantt("t", [GanttBar("r", 0.0, 9.0, "x", "good")], [GanttMark("r", 5.0, "y")]),
 ]
 
 
@@ -45,9 +45,7 @@ def test_a_band_has_a_gap_where_nothing_is_known():
 def test_plotly_shows_tags_in_texts_instead_of_obeying_them():
     plots: list[Plot] = [
         Chart("t", ATTACK, ".1f", [Line(ATTACK, [1], [1.0])]),
-        Timeline(
-            "t", [Span(ATTACK, 0.0, 1.0, ATTACK, "poor")], [Mark(ATTACK, 0.5, ATTACK, "fault")]
-        ),
+        Gantt("t", [GanttBar(ATTACK, 0.0, 1.0, ATTACK, "poor")], [GanttMark(ATTACK, 0.5, ATTACK)]),
     ]
     for plot in plots:
         figure = figure_json(plot)

@@ -1,4 +1,4 @@
-"""Plotly figures of plots, as JSON for the page, which gives text and grid their colors."""
+"""Plots come in, Plotly figures as JSON go out; the page gives text and grid their colors."""
 
 import html
 import json
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
-from dragoman.report.document import Chart, Histogram, Line, Mark, Plot, Span, Timeline
-from dragoman.report.health import Health
-from dragoman.report.wording import instant, seconds
+from dragoman.diagnosis.findings import Health
+from dragoman.diagnosis.phrasing import instant, seconds
+from dragoman.report.document import Chart, Gantt, GanttBar, GanttMark, Histogram, Line, Plot
 
 # Of Okabe and Ito's palette, told apart by most color-blind people; those that show on white and
 # on black.
@@ -23,11 +23,6 @@ HEALTH_COLORS: dict[Health, str] = {
 }
 MARKERS_UP_TO = 40
 _MILLISECONDS = 1000
-_MARKERS = {
-    "fault": {"symbol": "x", "size": 11, "color": HEALTH_COLORS["poor"]},
-    "evaluation": {"symbol": "line-ns-open", "size": 12, "color": CONTEXT_COLOR},
-    "checkpoint": {"symbol": "diamond-open", "size": 7, "color": CONTEXT_COLOR},
-}
 
 Figure = dict[str, Any]
 
@@ -44,8 +39,8 @@ def figure_of(plot: Plot) -> Figure:
             return _chart(plot)
         case Histogram():
             return _histogram(plot)
-        case Timeline():
-            return _timeline(plot)
+        case Gantt():
+            return _gantt(plot)
 
 
 def _layout(xaxis: Figure, yaxis: Figure, **others: Any) -> Figure:
@@ -222,13 +217,8 @@ def _histogram(histogram: Histogram) -> Figure:
     return {"data": [bars | {"showlegend": False}, *marks], "layout": layout}
 
 
-def _timeline(timeline: Timeline) -> Figure:
-    rows = list(dict.fromkeys(span.row for span in timeline.spans))
-    traces = [_span(span) for span in timeline.spans]
-    for kind in _MARKERS:
-        marks = [mark for mark in timeline.marks if mark.kind == kind]
-        if marks:
-            traces.append(_marks(kind, marks))
+def _gantt(gantt: Gantt) -> Figure:
+    rows = list(dict.fromkeys(bar.row for bar in gantt.bars))
     layout = _layout(
         {"type": "date", "title": {"text": "time (UTC)", "standoff": 8}},
         {
@@ -236,34 +226,35 @@ def _timeline(timeline: Timeline) -> Figure:
             "categoryarray": [html.escape(row) for row in reversed(rows)],
             "range": [-0.7, len(rows) - 0.3],
         },
-        showlegend=bool(timeline.marks),
+        showlegend=bool(gantt.marks),
         hovermode="closest",
         height=min(520, 110 + 34 * len(rows)),
     )
-    return {"data": traces, "layout": layout}
+    faults = [_faults(gantt.marks)] if gantt.marks else []
+    return {"data": [*map(_bar, gantt.bars), *faults], "layout": layout}
 
 
-def _span(span: Span) -> Figure:
+def _bar(bar: GanttBar) -> Figure:
     return {
         "type": "scatter",
-        "x": _x([span.begin_at, span.end_at], is_time=True),
-        "y": [html.escape(span.row)] * 2,
+        "x": _x([bar.begin_at, bar.end_at], is_time=True),
+        "y": [html.escape(bar.row)] * 2,
         "mode": "lines",
-        "line": {"color": HEALTH_COLORS[span.health], "width": 12},
-        "text": [html.escape(span.text)] * 2,
+        "line": {"color": HEALTH_COLORS[bar.health], "width": 12},
+        "text": [html.escape(bar.text)] * 2,
         "hovertemplate": "%{text}<extra></extra>",
         "showlegend": False,
     }
 
 
-def _marks(kind: str, marks: Sequence[Mark]) -> Figure:
+def _faults(marks: Sequence[GanttMark]) -> Figure:
     return {
         "type": "scatter",
         "x": _x([mark.at for mark in marks], is_time=True),
         "y": [html.escape(mark.row) for mark in marks],
         "mode": "markers",
-        "name": kind,
-        "marker": _MARKERS[kind],
+        "name": "fault",
+        "marker": {"symbol": "x", "size": 11, "color": HEALTH_COLORS["poor"]},
         "text": [html.escape(f"{mark.text} ({instant(mark.at)})") for mark in marks],
         "hovertemplate": "%{text}<extra></extra>",
     }

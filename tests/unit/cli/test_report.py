@@ -3,11 +3,18 @@
 import json
 
 import jsonschema
+import pytest
 from processes import dragoman
-from unit.report.fake_run import WALL_AT, started, step
+from unit.report.fake_run import WALL_AT, FakeRun, started, step
+from unit.report.rendered import finish
 
-from dragoman.report.schema import report_schema
+from dragoman.report.content import report_schema
 from dragoman.rundir import write_json
+
+
+@pytest.fixture
+def finished_run(tmp_path):
+    return finish(FakeRun(tmp_path / "run"))
 
 
 def test_json_goes_to_standard_output_alone_and_no_file_is_written(finished_run):
@@ -43,10 +50,11 @@ def test_a_folder_that_is_no_run_is_refused_in_one_sentence(tmp_path):
         assert line.startswith(f"error: {folder}: is not a run directory")
 
 
-def test_a_run_that_broke_off_and_was_written_by_a_newer_version_has_a_report(empty_run):
-    run = empty_run.directory
+def test_a_run_that_broke_off_and_was_written_by_a_newer_version_has_a_report(tmp_path):
+    fake = FakeRun(tmp_path / "run")
+    run = fake.directory
     run.config.write_text(run.config.read_text() + "\n[of_the_future]\nkey = 1\n")
-    empty_run.with_events([(0.0, started(ranks=4)), (1.0, step(1))])
+    fake.with_events([(0.0, started(ranks=4)), (1.0, step(1))])
     path = run.events_of(1, 0)
     newer = path.read_text().replace('"kind":"step"', '"kind":"step","of_the_future":[1]')
     path.write_text(newer + '{"kind":"of-the-future","wall_at":1,"monotonic_at":1}\n{"kind":"st')

@@ -1,0 +1,73 @@
+"""Plots of what the sensors of each host measured over time."""
+
+from dragoman.report.content import Report
+from dragoman.report.document import Chart, Line
+from dragoman.report.sections.steps import megabytes
+
+
+def gpu_utilization(report: Report) -> Chart | None:
+    title = "GPU, as the driver tells it: busy also while it waits for others"
+    return _utilization(report, title, "gpu ")
+
+
+def cpu_utilization(report: Report) -> Chart | None:
+    return _utilization(report, "CPU, all cores of a host", "cpu")
+
+
+def network_throughput(report: Report) -> Chart | None:
+    sent = [curve for curve in report.hosts if curve.sensor == "network sent" and curve.at]
+    received = [curve for curve in report.hosts if curve.sensor == "network received" and curve.at]
+    if not sent and not received:
+        return None
+    colors = {curve.host: place for place, curve in enumerate(sent or received)}
+    lines = [
+        Line(
+            f"{curve.host} sent",
+            curve.at,
+            megabytes(curve.mean),
+            megabytes(curve.lowest),
+            megabytes(curve.highest),
+            color=colors.get(curve.host),
+        )
+        for curve in sent
+    ]
+    # Two bands a host, one over the other, would hide more than they show.
+    lines += [
+        Line(
+            f"{curve.host} received",
+            curve.at,
+            megabytes(curve.mean),
+            color=colors.get(curve.host),
+            style="dashed",
+        )
+        for curve in received
+    ]
+    return Chart(
+        title="Network of each host",
+        value_title="MB/s",
+        number_format=",.2f",
+        axis="time",
+        spread="band",
+        lines=lines,
+    )
+
+
+def _utilization(report: Report, title: str, kind: str) -> Chart | None:
+    lines = [
+        Line(
+            curve.host
+            if kind == "cpu"
+            else f"{curve.host} {curve.sensor.removesuffix(' utilization')}",
+            curve.at,
+            curve.mean,
+            curve.lowest,
+            curve.highest,
+        )
+        for curve in report.hosts
+        if curve.sensor.startswith(kind) and curve.at
+    ]
+    if not lines:
+        return None
+    return Chart(
+        title=title, value_title="%", number_format=".0f", axis="time", spread="band", lines=lines
+    )

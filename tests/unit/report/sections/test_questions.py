@@ -1,0 +1,75 @@
+from typing import get_args
+
+import pytest
+
+from dragoman.diagnosis.questions import PlotName
+from dragoman.report.content import Answer, EvidenceFigure, Report
+from dragoman.report.sections.questions import PLOTS, question_section, to_do
+
+
+def answer(**changes: object) -> Answer:
+    usual = {"key": "hangs", "question": "?", "verdict": "no", "health": "good", "sentence": "No."}
+    return Answer.model_validate(
+        {**usual, "confidence": "high", "evidence": [], "advice": "", **changes}
+    )
+
+
+def figure(name: str, value: float | None, unit: str, low=None, high=None) -> EvidenceFigure:
+    return EvidenceFigure(name=name, value=value, unit=unit, low=low, high=high, note="")
+
+
+def shown(report: Report, *figures: EvidenceFigure) -> list[list[str]]:
+    table = question_section(answer(evidence=figures), report).figures
+    return [list(row) for row in table.rows]
+
+
+def test_every_plot_that_a_question_may_name_can_be_drawn():
+    assert set(PLOTS) == set(get_args(PlotName))
+
+
+@pytest.mark.parametrize("name", get_args(PlotName))
+def test_a_run_without_any_step_has_no_plot(empty_report, name):
+    assert PLOTS[name](empty_report) is None
+
+
+def test_the_unit_of_an_interval_stands_once_where_it_does_not_change(empty_report):
+    gain = figure("gain", 0.4, "BLEU", 0.2, 0.6)
+
+    assert shown(empty_report, gain) == [["gain", "0.4 BLEU", "0.2 to 0.6 BLEU"]]
+
+
+def test_units_that_change_with_the_size_stay_with_each_end(empty_report):
+    step = figure("step", 1.0, "s", 0.9, 1.1)
+
+    assert shown(empty_report, step) == [["step", "1 s", "900 ms to 1.1 s"]]
+
+
+def test_a_figure_that_is_not_known_says_so(empty_report):
+    gain = figure("gain", None, "BLEU")
+
+    assert shown(empty_report, gain) == [["gain", "not known"]]
+
+
+@pytest.mark.parametrize(("figures", "folded"), [(8, 0), (10, 0), (11, 3), (30, 22)])
+def test_many_figures_are_folded_but_for_the_first(empty_report, figures, folded):
+    evidence = [figure(str(n), n, "steps") for n in range(figures)]
+    section = question_section(answer(evidence=evidence), empty_report)
+    more = section.more_figures.rows if section.more_figures else []
+
+    assert (len(section.figures.rows), len(more)) == (figures - folded, folded)
+
+
+def test_what_is_urgent_comes_first_and_each_advice_once(empty_report):
+    answers = [
+        answer(health="watch", advice="Train on."),
+        answer(health="poor", advice="See the network."),
+        answer(health="poor", advice="Take bf16."),
+        answer(health="good", advice="Nothing is urgent."),
+        answer(health="open", advice="Wait."),
+        answer(health="fact", advice="Train on."),
+        answer(health="poor"),
+    ]
+    sections = [question_section(each, empty_report) for each in answers]
+
+    advice = [section.answer.advice for section in to_do(sections)]
+    assert advice == ["See the network.", "Take bf16.", "Train on."]
