@@ -1,0 +1,41 @@
+import pytest
+from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
+from unit.diagnosis.traffic_run import figure
+
+from dragoman.diagnosis.answers import memory
+from dragoman.telemetry.events import DeviceFound, Incident
+
+
+def usual_run(tmp_path, **more):
+    return write_steps(new_run(tmp_path), lambda *_: with_parts(), **more)
+
+
+@pytest.mark.parametrize(("peak", "is_told"), [(15.5e9, True), (11e9, False)])
+def test_memory_near_its_limit_is_told(tmp_path, peak, is_told):
+    run = usual_run(
+        tmp_path,
+        more=lambda *_: {"memory_peak_bytes": peak},
+        beside=lambda *_: [(0.5, DeviceFound("cuda:0", "V100", "fp16", None, 16e9))],
+    )
+
+    assert (memory.finding(read(run)) is not None) == is_told
+
+
+def test_ranks_of_one_host_share_its_memory(tmp_path):
+    cpu = DeviceFound("cpu", "EPYC", "fp32", None, 16e9)
+    run = usual_run(
+        tmp_path, more=lambda *_: {"memory_peak_bytes": 8e9}, beside=lambda *_: [(0.5, cpu)]
+    )
+    for rank in (0, 1):
+        path = run.directory.events_of(1, rank)
+        path.write_text(path.read_text().replace("host-1", "host-0"))
+
+    assert figure(memory.finding(read(run)), "host-0, peak") == 1.0
+
+
+def test_steps_that_ran_out_of_memory_are_counted(tmp_path):
+    incident = Incident(9, "out-of-memory", "", ranks=(1,), pieces=2)
+    found = memory.finding(read(usual_run(tmp_path, beside=lambda *_: [(20.0, incident)])))
+
+    assert found.verdict == "ran out"
+    assert figure(found, "steps that ran out of memory") == 1

@@ -1,0 +1,56 @@
+from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
+
+from dragoman.diagnosis.answers import network, stragglers
+
+
+def test_several_that_always_are_late_are_not_late_in_turn(tmp_path):
+    """Now one and now the other comes last, by chance; the other two wait for both, always."""
+
+    def parts(rank, number):
+        is_slow = rank in (1, 3)
+        slightly = 0.01 * ((number + rank) % 4)
+        late_s = (0.7 if is_slow else 0.0) + slightly
+        return with_parts(backward=0.6 + late_s, communication=0.8 - late_s)
+
+    facts = read(write_steps(new_run(tmp_path), parts, ranks=4))
+    found = stragglers.finding(facts)
+
+    assert found.verdict == "host-1 and host-3"
+    assert "in turn" not in found.sentence
+    answer = network.answer(facts)
+    assert answer.verdict == "straggler"
+    assert "host-1 and host-3 are slower than the others;" in answer.sentence
+    assert "micro-batches" not in found.advice + answer.advice
+
+
+def test_one_early_rank_makes_no_stragglers_of_the_others(tmp_path):
+    def parts(rank, number):
+        late_s = 0.0 if number % 6 == rank else 0.7 + 0.01 * ((5 * number + rank) % 6)
+        return with_parts(backward=0.6 + late_s, communication=0.8 - late_s)
+
+    found = stragglers.finding(read(write_steps(new_run(tmp_path), parts, ranks=6)))
+
+    assert found.verdict == "several in turn"
+
+
+def test_stragglers_that_change_are_all_named(tmp_path):
+    def parts(rank, number):
+        is_late = number // 10 % 2 == rank
+        return with_parts(backward=1.1 if is_late else 0.6, communication=0.05 if is_late else 0.55)
+
+    found = stragglers.finding(read(write_steps(new_run(tmp_path), parts)))
+
+    assert found.verdict == "several in turn"
+    assert "host-0" in found.sentence
+    assert "host-1" in found.sentence
+
+
+def test_one_that_is_late_now_and_then_and_then_much_is_still_the_one(tmp_path):
+    def parts(rank, number):
+        is_late = rank == 1 and number % 4 == 0
+        waits = 2.05 if rank == 0 and number % 4 == 0 else 0.05
+        return with_parts(backward=2.6 if is_late else 0.6, communication=waits)
+
+    found = stragglers.finding(read(write_steps(new_run(tmp_path), parts)))
+
+    assert found.verdict == "host-1"
