@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import psutil
 import pytest
 from digits_language import write_recipe
-from jupyter_client.manager import start_new_kernel
-from processes import losses, wait_for_step, wait_until
+from notebook import run_cells
+from processes import losses, wait_for_step
 
 import dragoman
 from dragoman.rundir import RunDir
@@ -238,49 +239,27 @@ def test_a_diagnosis_of_no_run_is_refused(tmp_path):
         dragoman.diagnose(tmp_path)
 
 
-@pytest.fixture
-def cell(tmp_path, monkeypatch):
-    """Runs a cell in a Jupyter kernel; returns its reply, and what it printed and showed."""
+def test_a_notebook_trains_diagnoses_and_is_interrupted(digits, tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "jupyter"))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    manager, client = start_new_kernel(kernel_name="python3")
-
-    def run(code, interrupted_when=None):
-        messages = []
-        if interrupted_when:
-
-            def interrupt():
-                interrupted_when()
-                manager.interrupt_kernel()
-
-            threading.Thread(target=interrupt).start()
-        reply = client.execute_interactive(code, timeout=100, output_hook=messages.append)
-        printed = [m["content"]["text"] for m in messages if m["msg_type"] == "stream"]
-        shown = [m["content"]["data"] for m in messages if m["msg_type"] == "execute_result"]
-        return reply["content"], printed, shown
-
-    yield run
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
-
-
-def test_a_notebook_trains_diagnoses_and_is_interrupted(digits, cell):
-    run = digits.parent / "run"
-    reply, printed, _ = cell(
-        f"import dragoman; run = {str(run)!r}\n"
-        f"result = dragoman.train({str(digits)!r}, run=run, overrides={{'training.steps': 4}})\n"
-        "assert result.state == 'finished'"
+    recipe, run = str(digits), str(digits.parent / "run")
+    train, diagnose, interrupted, left = run_cells(
+        {
+            "code": f"import dragoman, psutil; recipe, run = {recipe!r}, {run!r}\n"
+            "dragoman.train(recipe, run=run, overrides={'training.steps': 4}).state"
+        },
+        {"code": "dragoman.diagnose(run)"},
+        {
+            "code": f"dragoman.train(recipe, run=run, overrides={ENDLESS!r})",
+            "interrupt_at": [run, 8],
+        },
+        {"code": "len(psutil.Process().children(recursive=True))"},
     )
-    assert (reply["status"], printed) == ("ok", []), reply
-    reply, printed, shown = cell("dragoman.diagnose(run)")
-    assert (reply["status"], printed) == ("ok", []), reply
-    assert shown[0]["text/markdown"].startswith("| Question | Verdict |")
-    reply, printed, _ = cell(
-        f"dragoman.train({str(digits)!r}, run=run, overrides={ENDLESS!r})",
-        interrupted_when=lambda: wait_for_step(run, 8),
-    )
-    assert (reply["status"], reply["ename"]) == ("error", "KeyboardInterrupt"), reply
-    status = read_status(RunDir(run))
+    assert [cell["printed"] for cell in (train, diagnose, interrupted)] == [""] * 3
+    assert train["shown"] == [{"text/plain": "'finished'"}]
+    assert diagnose["shown"][0]["text/markdown"].startswith("| Question | Verdict |")
+    assert (interrupted["status"], interrupted["error"]) == ("error", "KeyboardInterrupt")
+    assert left["shown"] == [{"text/plain": "0"}]
+    status = read_status(RunDir(Path(run)))
     assert status.state == "preempted"
-    assert (run / "checkpoints" / f"step-{status.step:08d}").is_dir()
-    wait_until(lambda: not any("dragoman.cluster" in " ".join(words) for words in children()))
+    assert RunDir(Path(run)).checkpoints.joinpath(f"step-{status.step:08d}").is_dir()
