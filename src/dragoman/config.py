@@ -28,7 +28,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dragoman.errors import ConfigError
+from dragoman.recipes import find_recipe
 from dragoman.rundir import read_bounded
+
+Overrides = Sequence[str] | Mapping[str, Any]
 
 MOST_BYTES = 1_000_000
 """Of a recipe or a host list."""
@@ -558,8 +561,13 @@ class Config(Section):
         return Path(self.data.prepared or Path("prepared") / self.name)
 
 
-def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
-    """Read a recipe; `overrides` are the user's `section.key=value`."""
+def load_config(recipe: Path | str, overrides: Overrides = ()) -> Config:
+    """Reads a recipe: a file, or the name of one that is shipped, as demo.
+
+    `overrides` change keys of it: {"training.steps": 100}, or texts as for --set on the command
+    line, ["training.steps=100"].
+    """
+    path = find_recipe(recipe)
     try:
         text = read_toml_text(path)
     except FileNotFoundError:
@@ -601,10 +609,13 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
         ) from error
 
 
-def parse_config(text: str, origin: str, overrides: Sequence[str] = ()) -> Config:
+def parse_config(text: str, origin: str, overrides: Overrides = ()) -> Config:
     tree = parse_toml(text, origin)
-    for override in overrides:
-        _apply_override(tree, override)
+    if isinstance(overrides, str):
+        raise ConfigError(f"overrides = {overrides!r} should be a mapping or a list of texts")
+    changes = overrides.items() if isinstance(overrides, Mapping) else map(_parsed, overrides)
+    for key, value in changes:
+        _set(tree, key, value)
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
@@ -656,20 +667,26 @@ def _toml_value(value: object) -> str:
     return tomli_w.dumps({"x": as_list}).removeprefix("x = ").strip()
 
 
-def _apply_override(tree: dict[str, Any], override: str) -> None:
+def _parsed(override: str) -> tuple[str, Any]:
+    """Returns the key and the value of `section.key=value`."""
     key, equals, value = override.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {override}: write it as section.key=value")
-    *sections, last = key.strip().split(".")
+    try:
+        return key.strip(), tomllib.loads(f"x = {value}")["x"]
+    except (ValueError, RecursionError):
+        return key.strip(), value  # a bare word, as in --set schedule.kind=cosine
+
+
+def _set(tree: dict[str, Any], key: str, value: Any) -> None:
+    *sections, last = key.split(".")
     place = tree
     for section in sections:
         place = place.setdefault(section, {})
         if not isinstance(place, dict):
-            raise ConfigError(f"--set {override}: {section} is not a section")
-    try:
-        place[last] = tomllib.loads(f"x = {value}")["x"]
-    except (ValueError, RecursionError):
-        place[last] = value  # a bare word, as in --set schedule.kind=cosine
+            raise ConfigError(f"--set {key}: {section} is not a section")
+    # As TOML would have it; what it does not know is refused with the key's name further on.
+    place[last] = os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def problems_of(error: ValidationError, known: Sequence[str] = ()) -> str:

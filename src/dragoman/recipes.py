@@ -13,6 +13,14 @@ def recipes_folder() -> Path:
     return shipped if shipped.is_dir() else package.parents[1] / "recipes"
 
 
+def find_recipe(recipe: Path | str) -> Path:
+    """Returns the file that `recipe` names: itself, or the shipped recipe of that name."""
+    path = Path(recipe)
+    shipped = recipes_folder() / f"{path.name}.toml"
+    is_name = not path.suffix and path.name == str(recipe)
+    return shipped if is_name and not path.exists() and shipped.exists() else path
+
+
 def shipped_recipe(name: str) -> Path:
     path = recipes_folder() / f"{name}.toml"
     if not path.exists():

@@ -77,51 +77,16 @@ def _start(
     config: "Config", run: "RunDir", workers: int | None, hosts: str | None, oversubscribe: bool
 ) -> int:
     from dragoman.cluster.hosts import load_cluster
-    from dragoman.cluster.launch import check_workers, launch_local
-    from dragoman.cluster.remote_run import train_on_hosts
-    from dragoman.model.memory import check_memory
-    from dragoman.model.size import size_of
-    from dragoman.preparation import prepare
-    from dragoman.telemetry.record.status import mark_preparing
-    from dragoman.training.claim import claim_run, locked
+    from dragoman.cluster.launch import orders
+    from dragoman.cluster.start import claim_and_prepare, ending_of, train_in_workers
 
     cluster = load_cluster(hosts) if hosts else None
-    if workers and not cluster and not oversubscribe:
-        check_workers(workers, config.training.device)
-    if not cluster:  # before anything is written; training looks again, with the true vocabulary
-        vocabulary = 1 if config.tokenizer.model else config.tokenizer.vocabulary
-        weight_bytes = size_of(config.model, vocabulary).weight_bytes
-        check_memory(config.model, vocabulary, (workers or 1) * weight_bytes)
-    claim_run(run, config)
-    with locked(run):  # of two who start it at once, one goes on; rank 0 locks it again
-        mark_preparing(run)
-        if not cluster:
-            prepare(config)
-    if cluster:
-        code = train_on_hosts(config, run, cluster, workers, oversubscribe)
-        return code or _code_of_ending(run)
-    if (workers or 1) > 1:
-        arguments = ["train", str(run.config), "--run", str(run.root)]
-        return launch_local(arguments, workers or 1) or _code_of_ending(run)
+    claim_and_prepare(config, run, workers, cluster, oversubscribe)
+    if cluster or (workers or 1) > 1:
+        with orders() as given:
+            code = train_in_workers(config, run, workers, cluster, oversubscribe, given)
+        # Workers that were asked to stop end without a code of their own; one that failed has
+        # said why.
+        return code or {"finished": 0, "failed": 1}.get(ending_of(run).state, PREEMPTED)
     ending = _train_here(config, run)
     return PREEMPTED if ending.state == "preempted" else 0
-
-
-def _code_of_ending(run: "RunDir") -> int:
-    """Of workers that have ended without a code of their own, since they were asked to stop."""
-    from dragoman.errors import RunError
-    from dragoman.telemetry.record.status import read_status
-
-    match read_status(run).state:
-        case "finished":
-            return 0
-        case "preempted" | "preparing":  # asked to stop before the first step, there is no loss
-            return PREEMPTED
-        case "failed":
-            return 1  # the worker that failed has said why
-        case state:
-            raise RunError(
-                f"{run.root}: the workers have ended, and {run.status.name} still says {state!r}: "
-                "nobody knows whether the last steps were saved; the same command goes on from "
-                "the newest checkpoint"
-            )

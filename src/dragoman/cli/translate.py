@@ -35,13 +35,9 @@ def translate(
 
     Example: echo "The old baker sleeps." | dragoman translate runs/demo
     """
-    from dragoman.config import DecodingSettings, load_config
     from dragoman.console import Progress
     from dragoman.corpus.text import decode_lines, read_lines
-    from dragoman.decoding.trained import load_trained
-    from dragoman.decoding.translator import LONGEST_TOKENS
-    from dragoman.decoding.translator import translate as translate_texts
-    from dragoman.distributed.group import pick_device
+    from dragoman.decoding.translator import Translator
     from dragoman.errors import UserError
     from dragoman.rundir import RunDir
 
@@ -50,14 +46,7 @@ def translate(
     directory = RunDir(run)
     if output:
         _check_output(output, file, directory)
-    device = pick_device("auto")
-    trained = load_trained(directory, checkpoint, average, device)
-    settings, longest = DecodingSettings(), LONGEST_TOKENS
-    if directory.config.exists():
-        config = load_config(directory.config)
-        settings, longest = config.decoding, config.data.max_length
-    if beam:
-        settings = settings.model_copy(update={"beam": beam})
+    translator = Translator.load(run, checkpoint, average=average)
 
     lines: Iterator[str]
     at_once = LINES_AT_ONCE
@@ -74,11 +63,7 @@ def translate(
     translated: list[str] = []
     with Progress("translating", unit="sentences", to_stderr=True) as progress:
         for batch in _batches(lines, at_once):
-            texts = translate_texts(
-                *(trained.model, trained.tokenizer, batch, settings, device),
-                done=progress.advance,
-                longest=longest,
-            )
+            texts = translator.translate(batch, beam=beam, done=progress.advance)
             if output:
                 translated += texts
             else:

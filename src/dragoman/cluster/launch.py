@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import IO
 
@@ -19,6 +19,7 @@ import psutil
 
 from dragoman.cluster.job import Job
 from dragoman.cluster.probe import cuda_devices
+from dragoman.cluster.worker_log import WorkerLog
 from dragoman.cluster.zygote import signal_name
 from dragoman.errors import RunError, UserError
 
@@ -31,20 +32,64 @@ KILL_S = 5.0
 GOES_ON = "the same command goes on from the newest checkpoint"
 
 
-def launch_local(arguments: list[str], workers: int) -> int:
+class Orders:
+    """What a person has asked for with Ctrl-C or SIGTERM: once to stop, again to kill."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self._passed_on = 0
+
+    def new(self) -> Iterator[str]:
+        """Those that have not been passed on yet."""
+        while self._passed_on < self.asked:
+            self._passed_on += 1
+            yield "stop" if self._passed_on == 1 else "kill"
+
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        self.ask()
+
+    def ask(self) -> None:
+        """From any thread or signal handler."""
+        self.asked += 1
+        if self.asked == 1:
+            logger.info(
+                "stopping: the workers finish their step and save; once more ends them at once"
+            )
+
+
+@contextmanager
+def orders() -> Iterator[Orders]:
+    """While open, SIGINT and SIGTERM are orders; afterwards they mean what they meant before."""
+    given = Orders()
+    before = {n: signal.signal(n, given.receive) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield given
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def launch_local(
+    arguments: list[str], workers: int, given: Orders, log: WorkerLog | None = None
+) -> int:
     """Run `dragoman ARGUMENTS` as `workers` ranks; the exit code of the first that failed, or 0.
 
-    A first Ctrl-C or SIGTERM lets the workers finish their step and save; a second ends them.
+    A first order lets the workers finish their step and save; a second ends them. What they print
+    goes to `log`; without one, to where this process prints.
     """
+    output = subprocess.PIPE if log else None
     agent = subprocess.Popen(
         [sys.executable, "-m", AGENT],
         stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
         text=True,
+        errors="replace",
         start_new_session=True,  # Ctrl-C reaches this process alone, which passes it on in order
     )
     assert agent.stdin
     tell(agent.stdin, local_job(arguments, workers).to_line())
-    with agent, orders() as given:
+    with agent, log.following(agent) if log else nullcontext():
         while (code := agent.poll()) is None:
             with suppress(subprocess.TimeoutExpired):
                 agent.wait(LOOK_EVERY_S)
@@ -93,39 +138,6 @@ def local_job(arguments: list[str], workers: int) -> Job:
 
 def new_secret() -> str:
     return secrets.token_hex(32)
-
-
-class Orders:
-    """What a person has asked for with Ctrl-C or SIGTERM: once to stop, again to kill."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        self._passed_on = 0
-
-    def new(self) -> Iterator[str]:
-        """Those that have not been passed on yet."""
-        while self._passed_on < self.asked:
-            self._passed_on += 1
-            yield "stop" if self._passed_on == 1 else "kill"
-
-    def receive(self, number: int, frame: FrameType | None) -> None:
-        self.asked += 1
-        if self.asked == 1:
-            logger.info(
-                "stopping: the workers finish their step and save; once more ends them at once"
-            )
-
-
-@contextmanager
-def orders() -> Iterator[Orders]:
-    """While open, SIGINT and SIGTERM are orders; afterwards they mean what they meant before."""
-    given = Orders()
-    before = {n: signal.signal(n, given.receive) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield given
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def tell(stream: IO[str], line: str) -> None:

@@ -13,7 +13,7 @@ from dragoman.checkpoints.run_id import run_id
 from dragoman.cluster.elastic import Lookout, until_the_end
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job, first_ranks
-from dragoman.cluster.launch import Orders, new_secret, orders, user_set
+from dragoman.cluster.launch import Orders, new_secret, user_set
 from dragoman.cluster.preflight import (
     Facts,
     Ready,
@@ -39,18 +39,22 @@ logger = logging.getLogger(__name__)
 
 
 def train_on_hosts(
-    config: Config, run: RunDir, cluster: Cluster, workers: int | None, oversubscribe: bool = False
+    config: Config,
+    run: RunDir,
+    cluster: Cluster,
+    workers: int | None,
+    oversubscribe: bool,
+    given: Orders,
 ) -> int:
     """Check, bring what is missing, train, bring home; the exit code of the first that failed."""
     token = f".home-{secrets.token_hex(8)}"
     (run.root / token).touch()
     try:
-        with orders() as given:
-            logger.info(f"checking {', '.join(host.name for host in cluster.hosts)}")
-            with agents_of_a_run(Receiver(run)) as agents:
-                ready, outcome = run_until_the_end(
-                    config, run, cluster, workers, oversubscribe, token, given, agents
-                )
+        logger.info(f"checking {', '.join(host.name for host in cluster.hosts)}")
+        with agents_of_a_run(Receiver(run)) as agents:
+            ready, outcome = run_until_the_end(
+                config, run, cluster, workers, oversubscribe, token, given, agents
+            )
         if ready is None:
             return 0  # asked to stop before anything had started
         try:

@@ -5,19 +5,96 @@ A line that is longer than those the model has learned from is translated in pie
 
 from collections.abc import Callable, Sequence
 from itertools import islice
+from pathlib import Path
+from typing import Literal, Self
 
 import torch
 
 from dragoman.batches.collate import collate_sources
-from dragoman.config import DecodingSettings
+from dragoman.config import DecodingSettings, load_config
 from dragoman.decoding.search import beam_search, greedy_search
 from dragoman.decoding.splitting import Piece, join, split
+from dragoman.decoding.trained import Trained, load_trained
+from dragoman.distributed.group import pick_device
+from dragoman.errors import UserError
 from dragoman.model.transformer import Transformer
+from dragoman.rundir import RunDir
 from dragoman.tokenizer import Ids, Tokenizer
 
+MOST_BEAM = 100
+"""As in a recipe."""
 LONGEST_TOKENS = 200
 LONGEST_TOKEN_CHARACTERS = 16
 """SentencePiece learns none that is longer, so a text's characters bound its tokens from below."""
+
+
+class Translator:
+    """A trained model with the settings that its recipe has for decoding.
+
+        translator = Translator.load("runs/demo")
+        translator.translate(["The old baker sleeps."])
+
+    It may be used by several threads at once.
+    """
+
+    def __init__(
+        self, trained: Trained, settings: DecodingSettings, longest: int, device: torch.device
+    ) -> None:
+        """`longest`: sentences with more tokens are translated in pieces."""
+        self.steps: list[int] = trained.steps
+        """Of the checkpoints that the weights come from."""
+        self.device = device
+        self._trained, self._settings, self._longest = trained, settings, longest
+
+    @classmethod
+    def load(
+        cls,
+        run: str | Path,
+        checkpoint: str | int = "best",
+        *,
+        average: int = 1,
+        device: Literal["auto", "cpu", "cuda"] = "auto",
+    ) -> Self:
+        """Loads a checkpoint of a run: "best", "latest" or the number of a step.
+
+        With `average` above 1: the mean of so many of the newest checkpoints instead. `device` is
+        "auto", "cpu" or "cuda", as training.device in a recipe.
+        """
+        directory = RunDir(Path(run))
+        chosen = pick_device(device)
+        trained = load_trained(directory, str(checkpoint), average, chosen)
+        if not directory.config.exists():  # checkpoints that were copied without their run
+            return cls(trained, DecodingSettings(), LONGEST_TOKENS, chosen)
+        config = load_config(directory.config)
+        return cls(trained, config.decoding, config.data.max_length, chosen)
+
+    def translate(
+        self,
+        sentences: Sequence[str],
+        *,
+        beam: int | None = None,
+        done: Callable[[int], None] = lambda count: None,
+    ) -> list[str]:
+        """Translates sentences, one for one. `beam` is that of the recipe unless set; 1: greedy.
+
+        `done` is called with the number of sentences of each batch that has been translated.
+        """
+        if isinstance(sentences, str):
+            raise UserError("translate takes a list of sentences; put the text into a list")
+        settings = self._settings
+        if beam is not None:
+            if not 1 <= beam <= MOST_BEAM:
+                raise UserError(f"beam = {beam} should be a number from 1 to {MOST_BEAM}")
+            settings = settings.model_copy(update={"beam": beam})
+        return translate(
+            *(self._trained.model, self._trained.tokenizer, sentences, settings, self.device),
+            done=done,
+            longest=self._longest,
+        )
+
+    def __repr__(self) -> str:
+        steps = " + ".join(f"{step:,}" for step in self.steps)
+        return f"<Translator: weights of step {steps} on {self.device}>"
 
 
 def translate(

@@ -5,13 +5,13 @@ import json
 import typing
 
 import pytest
+from dragoman.diagnosis.unasked import unasked_of
 from scenarios.simulate import write_run
 from scenarios.table import SCENARIOS
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
 from dragoman.diagnosis.questions import answers_of
 from dragoman.diagnosis.run.facts import read_facts
-from dragoman.diagnosis.unasked import unasked_of
 from dragoman.report.build import report_of
 from dragoman.report.write import to_json
 from dragoman.rundir import RunDir

@@ -1,0 +1,179 @@
+"""Dragoman from Python: the functions and results that `import dragoman` offers.
+
+They print nothing and install no signal handlers. What is heavy is imported by its function.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.config import Config, Overrides, load_config
+from dragoman.errors import RunError, UserError
+
+if TYPE_CHECKING:
+    from dragoman.cluster.launch import Orders
+    from dragoman.report.content import Answer, Report
+    from dragoman.shards.passport import PreparedData
+
+WAKE_EVERY_S = 0.1
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training has ended."""
+
+    state: str
+    """finished, or preempted: stopped before its end, with all steps saved."""
+    reason: str
+    step: int
+    run: Path
+    """Folder of the run."""
+
+
+class Diagnosis:
+    """The answers about a run: `diagnosis["network"].verdict`; shown as a table in a notebook."""
+
+    def __init__(self, report: "Report") -> None:
+        self.report = report
+        """All of it, as in report.json."""
+        self.answers: list[Answer] = report.answers
+        """To the questions that are asked of every run, in order."""
+        self.also: list[Answer] = report.also
+        """What else needs attention in this run."""
+
+    def __getitem__(self, key: str) -> "Answer":
+        for answer in self:
+            if answer.key == key:
+                return answer
+        raise KeyError(f"{key}; there are {', '.join(answer.key for answer in self)}")
+
+    def __iter__(self) -> Iterator["Answer"]:
+        return iter([*self.answers, *self.also])
+
+    def __len__(self) -> int:
+        return len(self.answers) + len(self.also)
+
+    def __repr__(self) -> str:
+        width = max((len(answer.key) for answer in self), default=0)
+        lines = [f"{answer.key:<{width}}  {answer.verdict}" for answer in self]
+        return "\n".join([f"<Diagnosis of {self.report.run}>", *lines])
+
+    def _repr_markdown_(self) -> str:
+        from dragoman.report.markdown import escaped
+
+        rows = [
+            f"| {escaped(answer.question)} | **{escaped(answer.verdict)}** "
+            f"| {escaped(answer.sentence)} |"
+            for answer in self
+        ]
+        return "\n".join(["| Question | Verdict | Answer |", "| --- | --- | --- |", *rows])
+
+
+def prepare(recipe: str | Path | Config, overrides: Overrides = ()) -> "PreparedData":
+    """Makes the prepared data of a recipe, or finds it made already.
+
+    Returns its folder and its passport.
+    """
+    from dragoman.preparation import prepare
+
+    return prepare(_config_of(recipe, overrides))
+
+
+def train(
+    recipe: str | Path | Config,
+    *,
+    run: str | Path | None = None,
+    workers: int | None = None,
+    hosts: str | Path | None = None,
+    overrides: Overrides = (),
+    oversubscribe: bool = False,
+    stop: threading.Event | None = None,
+) -> TrainingResult:
+    """Trains a model in worker processes; the same call resumes where a run stopped.
+
+    The arguments are those of the command: `run` is the folder of the run, runs/<name of the
+    recipe> by default; `workers` is their number on this machine, or on each of `hosts`.
+
+    Ctrl-C lets the workers finish their step and save, and is raised again when they have; a second
+    one ends them at once. From other threads, set `stop` for the same, which returns.
+    """
+    from dragoman.cluster.hosts import load_cluster
+    from dragoman.cluster.launch import Orders
+    from dragoman.cluster.start import claim_and_prepare, ending_of, train_in_workers
+    from dragoman.cluster.worker_log import WorkerLog
+    from dragoman.rundir import RunDir
+    from dragoman.training.claim import run_folder
+
+    config = _config_of(recipe, overrides)
+    directory: RunDir = run_folder(config, None if run is None else Path(run))
+    cluster = load_cluster(str(hosts)) if hosts else None
+    claim_and_prepare(config, directory, workers, cluster, oversubscribe)
+    given, log = Orders(), WorkerLog()
+    code = _in_thread(
+        lambda: train_in_workers(config, directory, workers, cluster, oversubscribe, given, log),
+        given,
+        stop,
+    )
+    ending = ending_of(directory)
+    if code or ending.state == "failed":
+        kind = UserError if code == UserError.exit_code else RunError
+        said = log.errors[0] if log.errors else ending.reason
+        raise kind(said or f"{directory.root}: a worker failed with exit code {code}")
+    state = "preempted" if ending.state == "preparing" else ending.state
+    return TrainingResult(state, ending.reason, ending.step, directory.root)
+
+
+def diagnose(run: str | Path) -> Diagnosis:
+    """Answers the questions of a report about a run, which may be running."""
+    from dragoman.report.write import read_report
+    from dragoman.rundir import RunDir
+
+    return Diagnosis(read_report(RunDir(Path(run))))
+
+
+def _config_of(recipe: str | Path | Config, overrides: Overrides) -> Config:
+    if not isinstance(recipe, Config):
+        return load_config(recipe, overrides)
+    if overrides:
+        raise UserError("overrides change a recipe; give them to load_config where it is read")
+    return recipe
+
+
+def _in_thread(work: Callable[[], int], given: "Orders", stop: threading.Event | None) -> int:
+    """Returns what `work` returns, which a thread of its own does.
+
+    Ctrl-C raises KeyboardInterrupt at whatever place the main thread has reached, and that is here,
+    where it becomes an order, and never amid the launching of processes.
+    """
+    ended = threading.Event()
+    result: list[int] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            result.append(work())
+        except BaseException as error:
+            failure.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=run, name="dragoman-train", daemon=True).start()
+    interrupt: KeyboardInterrupt | None = None
+    has_stopped = False
+    has_ended = False
+    while not has_ended:
+        try:
+            has_ended = ended.wait(WAKE_EVERY_S)
+            if stop and stop.is_set() and not has_stopped:
+                has_stopped = True
+                given.ask()
+        except KeyboardInterrupt as error:
+            interrupt = error
+            given.ask()
+    if failure:
+        raise failure[0]
+    if interrupt:
+        raise interrupt
+    return result[0]

@@ -1,0 +1,63 @@
+"""Starts the training of a run: it is checked, claimed and prepared here, and trained by workers.
+
+Installs no signal handlers and prints nothing. Without torch.
+"""
+
+from dragoman.cluster.hosts import Cluster
+from dragoman.cluster.launch import Orders, check_workers, launch_local
+from dragoman.cluster.remote_run import train_on_hosts
+from dragoman.cluster.worker_log import WorkerLog
+from dragoman.config import Config
+from dragoman.errors import RunError
+from dragoman.model.memory import check_memory
+from dragoman.model.size import size_of
+from dragoman.preparation import prepare
+from dragoman.rundir import RunDir
+from dragoman.telemetry.record.status import Status, mark_preparing, read_status
+from dragoman.training.claim import claim_run, locked
+
+
+def claim_and_prepare(
+    config: Config, run: RunDir, workers: int | None, cluster: Cluster | None, oversubscribe: bool
+) -> None:
+    """Makes the run directory and the prepared data; refuses what could not be trained."""
+    if workers and not cluster and not oversubscribe:
+        check_workers(workers, config.training.device)
+    if not cluster:  # before anything is written; training checks again, with the true vocabulary
+        vocabulary = 1 if config.tokenizer.model else config.tokenizer.vocabulary
+        weight_bytes = size_of(config.model, vocabulary).weight_bytes
+        check_memory(config.model, vocabulary, (workers or 1) * weight_bytes)
+    claim_run(run, config)
+    with locked(run):  # of two who start it at once, one goes on; rank 0 locks it again
+        mark_preparing(run)
+        if not cluster:
+            prepare(config)
+
+
+def train_in_workers(
+    config: Config,
+    run: RunDir,
+    workers: int | None,
+    cluster: Cluster | None,
+    oversubscribe: bool,
+    given: Orders,
+    log: WorkerLog | None = None,
+) -> int:
+    """Trains a claimed run; returns the exit code of the first worker that failed, or 0."""
+    if cluster:
+        return train_on_hosts(config, run, cluster, workers, oversubscribe, given)
+    arguments = ["train", str(run.config), "--run", str(run.root)]
+    return launch_local(arguments, workers or 1, given, log)
+
+
+def ending_of(run: RunDir) -> Status:
+    """Returns how a run has ended whose workers are gone."""
+    status = read_status(run)
+    # preparing: asked to stop before the first step, when there is no loss.
+    if status.state in ("finished", "preempted", "preparing", "failed"):
+        return status
+    raise RunError(
+        f"{run.root}: the workers have ended, and {run.status.name} still says {status.state!r}: "
+        "nobody knows whether the last steps were saved; the same command goes on from "
+        "the newest checkpoint"
+    )
