@@ -2,7 +2,7 @@ import os
 import sys
 from pathlib import Path
 
-from dragoman.cli import demo
+from dragoman.cli.demo import _program
 
 
 def test_the_command_that_is_suggested_can_be_typed_here(tmp_path, monkeypatch):
@@ -14,8 +14,8 @@ def test_the_command_that_is_suggested_can_be_typed_here(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(installed.with_name("python")))
     monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.chdir("/")
-    assert Path("/", demo._program()) == installed
+    assert Path("/", _program()) == installed
     monkeypatch.chdir(tmp_path)
-    assert demo._program() == "env/bin/dragoman"
+    assert _program() == "env/bin/dragoman"
     monkeypatch.setenv("PATH", str(installed.parent))
-    assert demo._program() == "dragoman"
+    assert _program() == "dragoman"
