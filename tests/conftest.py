@@ -20,12 +20,16 @@ settings.load_profile("fixed")
 
 HERE = Path(__file__).parent
 IN_LABS = (HERE / "hosts", HERE / "lab")
+MANY_RANKS = {"three", "four"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests that are made of labs are for `make test-cluster`."""
+    """What plays on labs, or with more than two ranks, is for `make test-cluster`."""
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in IN_LABS):
+        parameters = getattr(item, "callspec", None)
+        used = {*getattr(item, "fixturenames", ())}
+        used |= {parameters.params.get("ranks")} if parameters else set()
+        if any(item.path.is_relative_to(folder) for folder in IN_LABS) or used & MANY_RANKS:
             item.add_marker("cluster")
 
 
