@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo test format lint types pytest bench-prepare bench-telemetry bench-diagnosis bench-network clean help
+.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-telemetry bench-diagnosis bench-network clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -13,7 +13,7 @@ help: ## show this list
 demo: $(VENV)/.installed ## from nothing to a trained translator, with a report
 	$(BIN)/python -m dragoman demo
 
-test: format lint types pytest ## format check, lint, types and all tests: what CI runs
+test: format lint types pytest ## format check, lint, types, and all tests but the long ones
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
@@ -24,15 +24,17 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-# Tests run beside each other, the slow ones first, so that none is left to run alone at the end;
-# then those that measure links and steps, or look for what labs leave behind.
-SLOW := tests/faults/ tests/distributed/ tests/hosts/
+# Files of tests run beside each other, the slow ones first, so that none is left to run alone at the
+# end; then those that measure links and steps, or look for what labs leave behind.
+BESIDE_EACH_OTHER := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+SLOW := tests/distributed/ tests/faults/ tests/system/
 ALONE := tests/hosts/test_known_causes.py tests/lab/
-BESIDE := $(SLOW) $(filter-out $(SLOW) $(ALONE),$(wildcard tests/*/))
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest $(BESIDE) $(addprefix --ignore ,$(ALONE)) \
-	  --numprocesses 2 --dist loadfile --no-loadscope-reorder
-	$(BIN)/python -m pytest $(ALONE)
+	$(BIN)/python -m pytest $(SLOW) $(filter-out $(SLOW),$(wildcard tests/*/)) -m "not cluster" $(BESIDE_EACH_OTHER)
+
+test-cluster: $(VENV)/.installed-dev ## the long tests: faults, hosts, labs, all seeds of the scenarios
+	$(BIN)/python -m pytest tests/hosts/ $(SLOW) tests/unit/ -m cluster $(addprefix --ignore ,$(ALONE)) $(BESIDE_EACH_OTHER)
+	$(BIN)/python -m pytest $(ALONE) -m cluster
 
 # torch comes first, so that no other package's requirement can choose another build of it.
 $(VENV)/.torch: constraints.txt

@@ -1,4 +1,4 @@
-"""Fixtures of the digits language."""
+"""Fixtures of the digits language, and what holds for all tests."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from digits_language import write_recipe
+from hypothesis import settings
 
 from dragoman.config import Config, parse_config
 
@@ -13,6 +14,23 @@ from dragoman.config import Config, parse_config
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 # Tiny matrices on two threads mostly wait for each other, the more so on a busy machine.
 torch.set_num_threads(1)
+# The same examples on every machine and in every run: what fails once fails again.
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
+settings.load_profile("fixed")
+
+HERE = Path(__file__).parent
+IN_LABS = (HERE / "hosts", HERE / "lab")
+MANY_RANKS = {"three", "four"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What plays on labs, or with more than two ranks, is for `make test-cluster`."""
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        used = {*getattr(item, "fixturenames", ())}
+        used |= {parameters.params.get("ranks")} if parameters else set()
+        if any(item.path.is_relative_to(folder) for folder in IN_LABS) or used & MANY_RANKS:
+            item.add_marker("cluster")
 
 
 @pytest.fixture

@@ -39,6 +39,15 @@ def dragoman(
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
+def sentence(done: subprocess.CompletedProcess[str], code: int) -> str:
+    """The one with which a command has refused, with this exit code and without a traceback."""
+    assert done.returncode == code, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr + done.stdout
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, done.stderr
+    return errors[0]
+
+
 def steps(run: Path) -> dict[int, StepDone]:
     """Step -> what was recorded of it; of repeated steps, the latest."""
     events = [recorded.stamped.event for recorded in read_events(RunDir(run), rank=0)]

@@ -1,6 +1,5 @@
 """Events on a disk that refuses, and at a kill: what is lost is bounded, and a person is told."""
 
-import os
 import random
 import re
 import signal
@@ -36,7 +35,7 @@ STEP_S = 0.1
 
 
 def test_a_kill_loses_no_more_than_the_step_that_was_being_recorded(tmp_path):
-    chance = random.Random(os.urandom(8))
+    chance = random.Random(8)
     for number in range(4):
         run, done = RunDir(tmp_path / str(number)), tmp_path / f"done-{number}"
         process = subprocess.Popen([sys.executable, "-c", STEPS, run.root, done, str(STEP_S)])

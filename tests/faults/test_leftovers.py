@@ -26,7 +26,19 @@ def hidden(folder):
 
 @pytest.mark.parametrize(
     "name",
-    ["/.config.toml-", "/.run-id-", "/.status.json-", "/.manifest.json-", "/.step-", ".unfinished"],
+    [
+        ".unfinished",
+        *(
+            pytest.param(name, marks=pytest.mark.cluster)
+            for name in (
+                "/.config.toml-",
+                "/.run-id-",
+                "/.status.json-",
+                "/.manifest.json-",
+                "/.step-",
+            )
+        ),
+    ],
 )
 def test_what_a_kill_leaves_in_the_run_directory_is_removed(digits, tmp_path, name):
     (tmp_path / "sitecustomize.py").write_text(SITECUSTOMIZE)
@@ -42,6 +54,7 @@ def test_what_a_kill_leaves_in_the_run_directory_is_removed(digits, tmp_path, na
     assert hidden(run) == []
 
 
+@pytest.mark.cluster
 def test_a_snapshot_in_memory_that_a_kill_left_unfinished_is_removed(digits, tmp_path):
     """Though this start takes no snapshot of its own, before which it would have been swept."""
     (tmp_path / "sitecustomize.py").write_text(SITECUSTOMIZE)

@@ -27,7 +27,17 @@ def named(pid: int, what: str) -> list[psutil.Process]:
 
 @pytest.mark.parametrize(
     "moment",
-    ["before torch is imported", "when the workers are born", "while they meet", "in a step"],
+    [
+        "in a step",
+        *(
+            pytest.param(moment, marks=pytest.mark.cluster)
+            for moment in (
+                "before torch is imported",
+                "when the workers are born",
+                "while they meet",
+            )
+        ),
+    ],
 )
 def test_an_agent_that_is_killed_leaves_no_worker_behind(digits, tmp_path, moment):
     run, temporary = tmp_path / "run", tmp_path / "temporary"
@@ -66,6 +76,7 @@ def test_a_signal_to_all_processes_at_once_is_for_the_workers_alone(digits, tmp_
     wait_until(lambda: not running(everybody[1:]))
 
 
+@pytest.mark.cluster
 def test_a_reader_of_the_output_that_goes_away_ends_no_run(digits, tmp_path):
     run = tmp_path / "run"
     process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
@@ -78,6 +89,7 @@ def test_a_reader_of_the_output_that_goes_away_ends_no_run(digits, tmp_path):
     assert process.wait(timeout=100) == PREEMPTED
 
 
+@pytest.mark.cluster
 def test_a_stopped_store_does_not_outlive_the_run(digits, tmp_path):
     run = tmp_path / "run"
     process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
@@ -92,6 +104,7 @@ def test_a_stopped_store_does_not_outlive_the_run(digits, tmp_path):
     wait_until(lambda: not running(everybody))
 
 
+@pytest.mark.cluster
 def test_a_store_that_is_slow_to_answer_on_one_machine_ends_no_run(digits, tmp_path):
     run = tmp_path / "run"
     process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)

@@ -20,7 +20,9 @@ from dragoman.rundir import RunDir, read_json
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.cluster)]
+)
 def test_a_killed_and_a_stopped_rank_are_named(digits, tmp_path, number):
     run = tmp_path / "run"
     process = start_dragoman("train", digits, "--run", run, "--workers", 2, *ENDLESS)
@@ -54,6 +56,7 @@ def test_a_killed_and_a_stopped_rank_are_named(digits, tmp_path, number):
     assert more.returncode == 0, more.stderr
 
 
+@pytest.mark.cluster
 def test_a_rank_that_is_stopped_before_the_ranks_have_met_holds_nobody_up(digits, tmp_path):
     """The others wait for it where they meet, and have no pulse of it yet."""
     run = tmp_path / "run"

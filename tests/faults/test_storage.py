@@ -63,7 +63,7 @@ def test_prepared_data_that_does_not_fit_is_finished_when_there_is_room(digits, 
     assert dragoman(*command).returncode == 0
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.cluster), 2])
 def test_a_run_that_is_stopped_and_cannot_save_ends_with_an_error(digits, small_disk, workers):
     """Exit code 75 says that all is saved, and a scheduler acts on it."""
     run = small_disk / "run"
@@ -88,7 +88,9 @@ def test_a_run_that_is_stopped_and_cannot_save_ends_with_an_error(digits, small_
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize(("umask", "file_mode"), [(0o077, 0o600), (0o002, 0o664)])
+@pytest.mark.parametrize(
+    ("umask", "file_mode"), [(0o077, 0o600), pytest.param(0o002, 0o664, marks=pytest.mark.cluster)]
+)
 def test_who_may_read_a_run_is_for_the_umask_to_say(digits, tmp_path, umask, file_mode):
     run = tmp_path / "run"
     for command in (["train", digits, "--workers", 2, "--run"], ["evaluate"], ["report"]):

@@ -6,7 +6,7 @@ from processes import losses, start_dragoman
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.cluster), 2])
 def test_of_two_starts_at_once_one_trains_and_the_other_is_refused(digits, tmp_path, workers):
     run = tmp_path / "run"
     command = ["train", digits, "--run", run, "--workers", workers]

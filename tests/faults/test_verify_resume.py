@@ -41,6 +41,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(digits, workshop):
     assert not list(workshop.glob("dragoman-verify-*"))
 
 
+@pytest.mark.cluster
 def test_a_resume_that_forgets_the_optimizer_is_found_out(digits, workshop, tmp_path, monkeypatch):
     (tmp_path / "python").mkdir()
     (tmp_path / "python" / "sitecustomize.py").write_text(FORGETFUL)

@@ -6,9 +6,10 @@ import shutil
 import pytest
 import torch
 from safetensors.torch import save_file
+from unit.checkpoints.saving import damage, save
 
 from dragoman.checkpoints import schema, storage
-from dragoman.checkpoints.checkpoint import Checkpoint, average
+from dragoman.checkpoints.checkpoint import Checkpoint
 from dragoman.checkpoints.finding import (
     all_checkpoints,
     find_checkpoint,
@@ -17,52 +18,8 @@ from dragoman.checkpoints.finding import (
     verify,
 )
 from dragoman.checkpoints.names import FORMAT, point_to
-from dragoman.checkpoints.storage import prune, save_checkpoint
-from dragoman.errors import CorruptFileError, RunError, StorageError, UserError
-
-
-def save(root, step, value=1.0, owner=None):
-    return save_checkpoint(
-        root,
-        step,
-        model={"weight": torch.full((3, 2), value)},
-        optimizer={"weight|exp_avg": torch.full((3, 2), value)},
-        state={"run": {"step": step}},
-        tokenizer_model=b"pieces",
-        owner=owner,
-    )
-
-
-def damage(checkpoint, kind):
-    path = checkpoint.folder / "model.safetensors"
-    content = bytearray(path.read_bytes())
-    if kind == "truncated":
-        path.write_bytes(content[:-5])
-    elif kind == "bit flipped":
-        content[-1] ^= 4
-        path.write_bytes(content)
-    elif kind == "file missing":
-        path.unlink()
-    elif kind == "manifest torn":
-        (checkpoint.folder / "manifest.json").write_text('{"files": {')
-    elif kind == "manifest missing":
-        (checkpoint.folder / "manifest.json").unlink()
-    elif kind == "manifest of nothing":
-        (checkpoint.folder / "manifest.json").write_text('{"files": {}}')
-    elif kind == "manifest of something else":
-        (checkpoint.folder / "manifest.json").write_text(
-            json.dumps({"files": dict.fromkeys(sorted(checkpoint.sizes()), 1)})
-        )
-    elif kind == "optimizer of another step":
-        other = save(checkpoint.folder.parent / "x", 3, value=3.0)
-        shutil.copy(other.folder / "optimizer.safetensors", checkpoint.folder)
-    elif kind == "empty folder":
-        shutil.rmtree(checkpoint.folder)
-        checkpoint.folder.mkdir()
-    elif kind == "of another step":
-        shutil.rmtree(checkpoint.folder)
-        shutil.copytree(save(checkpoint.folder.parent / "x", 3).folder, checkpoint.folder)
-
+from dragoman.checkpoints.storage import prune
+from dragoman.errors import RunError, StorageError
 
 DAMAGES = [
     "truncated",
@@ -103,13 +60,6 @@ def test_a_damaged_checkpoint_is_skipped_with_its_name_and_the_one_before_taken(
     damage(save(tmp_path, 10), kind)
     assert newest_whole(tmp_path).step == 5
     assert "step-00000010 is skipped" in caplog.text
-
-
-def test_when_none_is_whole_the_run_does_not_quietly_start_over(tmp_path):
-    damage(save(tmp_path, 5), "truncated")
-    with pytest.raises(RunError, match="none of its 1 checkpoints is whole"):
-        newest_whole(tmp_path)
-    assert newest_whole(tmp_path / "empty") is None
 
 
 def test_an_unfinished_save_is_never_seen_and_is_swept_up(tmp_path):
@@ -267,49 +217,6 @@ def test_what_the_library_has_written_is_read_as_before(tmp_path):
     assert torch.equal(newest.model()["weight"], torch.full((3, 2), 4.0))
 
 
-def test_the_same_state_has_the_same_bytes_wherever_it_is_saved(tmp_path):
-    one, other = save(tmp_path / "a", 5), save(tmp_path / "b", 5)
-    assert one.manifest_sha256() == other.manifest_sha256() != ""
-    assert find_equal([tmp_path / "b"], 5, one.manifest_sha256()) == other
-    assert find_equal([tmp_path / "b"], 6, one.manifest_sha256()) is None
-    assert find_equal([tmp_path / "b"], 7, "") is None
-
-
-def test_links_name_a_checkpoint_and_are_verified_when_followed(tmp_path):
-    for step in (5, 10, 15):
-        save(tmp_path, step)
-    point_to(tmp_path, "best", "step-00000005")
-    point_to(tmp_path, "best", "step-00000010")
-    point_to(tmp_path, "latest", "step-00000015")
-    assert find_checkpoint(tmp_path, "best").step == 10
-    assert find_checkpoint(tmp_path, "latest").step == 15
-    assert find_checkpoint(tmp_path, "5").step == 5
-    damage(find_checkpoint(tmp_path, "best"), "bit flipped")
-    with pytest.raises(CorruptFileError, match=r"step-00000010/model\.safetensors"):
-        find_checkpoint(tmp_path, "best")
-
-
-def test_a_checkpoint_that_is_not_there_is_explained(tmp_path):
-    with pytest.raises(UserError, match="holds no checkpoint yet"):
-        find_checkpoint(tmp_path, "best")
-    save(tmp_path, 5)
-    with pytest.raises(UserError, match="no checkpoint of step 7; there are: 5"):
-        find_checkpoint(tmp_path, "7")
-    with pytest.raises(UserError, match="should be best, latest or the number"):
-        find_checkpoint(tmp_path, "newest")
-
-
-@pytest.mark.parametrize("link", ["best", "latest"])
-@pytest.mark.parametrize("target", ["step-00000010", "best", "latest", "../gone/step-00000005"])
-def test_a_link_that_leads_nowhere_is_not_taken_for_the_newest(tmp_path, link, target):
-    save(tmp_path, 5)
-    for name in ("best", "latest"):
-        point_to(tmp_path, name, target)
-    told = f"{link} points to {target}, which is missing; name a step with --checkpoint.*: 5"
-    with pytest.raises(UserError, match=told):
-        find_checkpoint(tmp_path, link)
-
-
 def test_pruning_keeps_what_it_is_told_to(tmp_path):
     for step in (5, 10, 15, 20):
         save(tmp_path, step)
@@ -332,10 +239,3 @@ def test_a_checkpoint_of_a_newer_version_is_skipped_with_what_to_do(tmp_path, mo
     assert newest_whole(tmp_path).step == 5
     said = caplog.text
     assert f"has format {FORMAT + 1}, and this Dragoman reads up to {FORMAT}; update it" in said
-
-
-def test_the_average_is_the_mean_of_the_weights(tmp_path):
-    checkpoints = [save(tmp_path, step, value) for step, value in ((1, 1.0), (2, 2.0), (3, 6.0))]
-    assert torch.equal(average(checkpoints)["weight"], torch.full((3, 2), 3.0))
-    with pytest.raises(UserError, match="no checkpoint to average"):
-        average([])

@@ -32,13 +32,3 @@ def test_everything_that_dragoman_makes_can_be_inspected(digits, tmp_path):
     nothing = dragoman("inspect", tmp_path)
     assert nothing.returncode == 2
     assert "is neither prepared data nor a run nor a checkpoint" in nothing.stderr
-
-
-def test_parts_and_join_work_from_the_command_line(digits, tmp_path):
-    for part in ("2/2", "1/2"):
-        assert dragoman("prepare", digits, "--part", part).returncode == 0
-    joined = dragoman("prepare", digits, "--join", "--explain", 1)
-    assert joined.returncode == 0, joined.stderr
-    assert "train: 800 of 800 pairs" in joined.stdout
-    for wrong in ("3/2", "0/2", "2", "a/b"):
-        assert dragoman("prepare", digits, "--part", wrong).returncode == 2

@@ -32,7 +32,12 @@ FEW = {
     "checkpoints.every_steps": 50,
 }
 PLAYED = [
-    pytest.param(scenario, seed, id=f"{scenario.name}-{seed + 1}")
+    pytest.param(
+        scenario,
+        seed,
+        id=f"{scenario.name}-{seed + 1}",
+        marks=[pytest.mark.cluster] if seed else [],
+    )
     for scenario in SCENARIOS
     for seed in range(scenario.seeds)
 ]

@@ -1,0 +1,74 @@
+import socket
+
+import pytest
+import torch
+from torch._C._distributed_c10d import TCPStore
+
+from dragoman.distributed.group import Group, join, open_store, pick_device, reason_of
+from dragoman.distributed.seal import Seal
+from dragoman.errors import SaidElsewhere, UserError
+
+ALONE = Group(0, 1, 0, torch.device("cpu"))
+
+
+def test_alone_every_collective_is_the_identity():
+    assert ALONE.leads
+    assert ALONE.sums([1.5, -2.0]) == [1.5, -2.0]
+    assert ALONE.broadcast({"step": 3}) == {"step": 3}
+    assert ALONE.gather("x") == ["x"]
+    assert ALONE.led(lambda: 7) == 7
+
+
+def test_what_fails_on_the_leader_fails_with_its_own_error():
+    def fails():
+        raise UserError("the recipe is wrong")
+
+    with pytest.raises(UserError, match="the recipe is wrong"):
+        ALONE.led(fails)
+
+
+def test_a_process_without_a_launcher_is_the_only_rank(monkeypatch):
+    for name in ("RANK", "SLURM_JOB_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    with join("cpu") as group:
+        assert (group.rank, group.ranks, group.host) == (0, 1, socket.gethostname())
+        assert group.device == torch.device("cpu")
+
+
+def test_a_device_that_is_not_there_is_refused_with_what_there_is():
+    assert pick_device("cpu", local_rank=5) == torch.device("cpu")
+    count = torch.cuda.device_count()
+    with pytest.raises(UserError, match=rf"worker {count} .* {count} CUDA"):
+        pick_device("cuda", local_rank=count)
+
+
+def test_keys_of_another_start_are_out_of_reach():
+    keeper = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    ours, theirs = (open_store("127.0.0.1", keeper.port, Seal(secret)) for secret in "ab")
+    ours.set("key", "value")
+    assert open_store("127.0.0.1", keeper.port, Seal("a")).get("key") == b"value"
+    assert not theirs.check(["key"])
+
+
+class LosesTheOther:
+    """In the place of a pulse that has heard why another rank has ended."""
+
+    def __init__(self, found, code):
+        self._loss = found, code
+
+    def loss(self):
+        return self._loss
+
+
+def test_a_broken_connection_is_explained_by_the_rank_that_was_lost():
+    broken = RuntimeError("[gloo] Connection closed by peer [10.0.0.2]:4711")
+    explained = reason_of(broken, LosesTheOther("rank 1 on gpu2 was ended by SIGKILL", 1))
+    assert "rank 1 on gpu2 was ended by SIGKILL" in str(explained)
+    said = reason_of(broken, LosesTheOther(None, 2))
+    assert isinstance(said, SaidElsewhere)
+    assert said.exit_code == 2
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shapes do not match"), KeyboardInterrupt()])
+def test_other_errors_stay_what_they_are(error):
+    assert reason_of(error, LosesTheOther("rank 1", 1)) is error
