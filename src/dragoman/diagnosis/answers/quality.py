@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from dragoman.diagnosis.findings import Confidence, Figure, Finding
 from dragoman.diagnosis.phrasing import count
-from dragoman.diagnosis.run.record import RunRecord, ScoredSplit
+from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.timeline import History
+from dragoman.evaluation.scores import ScoredSplit
 from dragoman.telemetry.events import Evaluated
 
 KEY = "quality"
