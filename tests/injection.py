@@ -134,7 +134,7 @@ def other_weights_at(group: Group, rank: int, step: int, names: list[str]) -> It
     def update(real, self, rate):
         done = real(self, rate)
         if now.step == step:
-            parameters = dict(self._objective.model.named_parameters())
+            parameters = dict(self.objective.model.named_parameters())
             for name in names:
                 parameters[name].data.view(-1).view(torch.int32)[0] ^= 1
         return done

@@ -95,7 +95,7 @@ def _weights_after_updates():
 
     def update(self, rate):
         done = real(self, rate)
-        for name, tensor in self._objective.model.state_dict().items():
+        for name, tensor in self.objective.model.state_dict().items():
             hashes[name] = hashlib.sha256(whole(tensor).numpy().tobytes()).hexdigest()
         return done
 

@@ -39,8 +39,8 @@ FORBIDDEN = {
     "report": {"preparation", "corpus", "cluster", "decoding", "evaluation"},
 }
 # What any later stage may import of a stage that is closed to it as a whole: comparing scores of
-# two runs needs the statistics of evaluation, and neither a model nor torch.
-OPEN_MODULES = {"dragoman.evaluation.significance"}
+# two runs needs the statistics and the files of evaluation, and neither a model nor torch.
+OPEN_MODULES = {"dragoman.evaluation.significance", "dragoman.evaluation.scores"}
 TORCH_FREE = [
     "dragoman.api",
     "dragoman.cluster.start",
@@ -56,10 +56,14 @@ TORCH_FREE = [
     "dragoman.training.schedule",
     "dragoman.model.size",
     "dragoman.evaluation.significance",
+    "dragoman.evaluation.scores",
     "dragoman.distributed.launchers",
     "dragoman.training.claim",
     "dragoman.distributed.preemption",
     "dragoman.training.divergence",
+    "dragoman.training.observer",
+    "dragoman.training.interruption",
+    "dragoman.training.manifest",
     "dragoman.cluster.verification",
     "dragoman.diagnosis.run.faults",
     "dragoman.cli.recipe_figures",

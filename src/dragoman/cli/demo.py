@@ -20,6 +20,7 @@ def demo(
     from dragoman.cli.train import train
     from dragoman.config import load_config
     from dragoman.console import say
+    from dragoman.evaluation.scores import read_scores
     from dragoman.recipes import shipped_recipe
     from dragoman.rundir import RunDir, read_json
     from dragoman.training.claim import set_aside_if_other
@@ -35,7 +36,7 @@ def demo(
         sys.exit(1)
     say("\nOn sentences whose combinations of words were not in the training data:")
     evaluate(run)
-    for sample in read_json(directory.evaluation("test"))["samples"][:6]:
+    for sample in read_scores(directory, "test").samples[:6]:
         mark = (
             ""
             if sample["translation"] == sample["reference"]

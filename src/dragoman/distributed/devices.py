@@ -4,6 +4,8 @@ import json
 import os
 import platform
 import resource
+import signal
+import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -13,7 +15,7 @@ import psutil
 import torch
 
 from dragoman.distributed.group import Group
-from dragoman.errors import StorageError
+from dragoman.errors import StorageError, UserError
 from dragoman.rundir import write_whole
 from dragoman.telemetry.events import DeviceFound
 
@@ -42,6 +44,29 @@ def device_found(precision: str, group: Group) -> DeviceFound:
         peak_flops=peak or next(filter(None, alike), None),
         memory_bytes=_memory_of(device),
     )
+
+
+def check_precision(precision: str, device: torch.device) -> None:
+    """Refuses a precision that the device does not have."""
+    if precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        raise UserError(
+            f"{torch.cuda.get_device_name(device)} has no bf16; set training.precision to fp16, "
+            "which comes with loss scaling"
+        )
+    if precision != "fp32" and device.type == "cpu":
+        _check_half_products()
+
+
+def _check_half_products() -> None:
+    """Refuses half precision on virtual machines whose matrix units (AMX) kill their users."""
+    probe = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); a @ a"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=False)
+    if done.returncode < 0:
+        raise UserError(
+            f"this machine ends a product of half-precision matrices with "
+            f"{signal.Signals(-done.returncode).name}; set training.precision to fp32, or the "
+            "environment variable ONEDNN_MAX_CPU_ISA to AVX512_CORE_FP16"
+        )
 
 
 def memory_peak_bytes(device: torch.device) -> float:

@@ -1,1 +1,1 @@
-"""How good a model is: loss on held-out pairs, and scores of real translations of raw text."""
+"""Evaluating a model: losses on held-out pairs, scores of translations, and their files."""

@@ -11,18 +11,18 @@ from dragoman.evaluation.significance import bleu_difference, bleu_for, sentence
 from dragoman.rundir import RunDir, read_sentences, write_sentences
 
 
-class AgainstBest(NamedTuple):
+class ComparedWithBest(NamedTuple):
     step: int | None
     """None: there was no best before, or its translations are not there any more."""
     bleu_gain_p: float | None
-    trouble: str = ""
+    problem: str = ""
     """Why nothing could be written; said once."""
 
 
 class Translations:
     def __init__(self, run: RunDir, target_language: str) -> None:
         self._run, self._language = run, target_language
-        self._has_told = False
+        self._has_failed = False
 
     def keep(
         self,
@@ -30,7 +30,7 @@ class Translations:
         best_step: int | None,
         translations: Sequence[str],
         references: Sequence[str],
-    ) -> AgainstBest:
+    ) -> ComparedWithBest:
         """Compare with the best before `step`, then write."""
         compared = self._against(best_step, translations, references)
         try:
@@ -38,20 +38,20 @@ class Translations:
                 write_sentences(self._run.references, references)
             write_sentences(self._run.translations(step), translations)
         except StorageError as error:
-            if not self._has_told:
-                compared = compared._replace(trouble=f"{error}; training goes on")
-            self._has_told = True
+            if not self._has_failed:
+                compared = compared._replace(problem=f"{error}; training goes on")
+            self._has_failed = True
         return compared
 
     def _against(
         self, best_step: int | None, translations: Sequence[str], references: Sequence[str]
-    ) -> AgainstBest:
+    ) -> ComparedWithBest:
         best = None if best_step is None else read_sentences(self._run.translations(best_step))
         # Of another number of sentences: evaluation.translate_sentences was changed in between.
         if not best or len(best) != len(translations):
-            return AgainstBest(None, None)
+            return ComparedWithBest(None, None)
         bleu = bleu_for(self._language)
         difference = bleu_difference(
             sentence_counts(bleu, best, references), sentence_counts(bleu, translations, references)
         )
-        return AgainstBest(best_step, difference.p)
+        return ComparedWithBest(best_step, difference.p)

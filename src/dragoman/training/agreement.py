@@ -1,4 +1,4 @@
-"""Before the first step: all ranks run the same code on the same config and data, or none does."""
+"""Before the first step: all ranks run the same code on the same config, data and run, or none."""
 
 import hashlib
 import json
@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import torch
 
 from dragoman import __version__
+from dragoman.checkpoints.run_id import known_id
 from dragoman.config import Config
-from dragoman.distributed.consensus import odd_ranks, raise_on_all_ranks
+from dragoman.distributed.consensus import all_or_none, odd_ranks, raise_on_all_ranks
 from dragoman.distributed.group import Group
 from dragoman.errors import NamedRank, UserError
+from dragoman.rundir import RunDir
 from dragoman.shards.passport import Passport
-from dragoman.training.claim import shared_settings
+from dragoman.training.claim import claim_run, shared_settings
 from dragoman.version import code_hash
 
 _SAME_CODE = "bring the same version of the project to every host, as `dragoman setup` does"
@@ -29,7 +31,7 @@ _ADVICE = {
 
 
 def check_agreement(group: Group, config: Config, passport: Passport) -> None:
-    """Stop all ranks where one differs, naming it. Collective: every rank must call."""
+    """Stops all ranks where one differs, naming it. Collective: every rank must call."""
     settings = shared_settings(config)
     facts = group.gather(
         {
@@ -60,7 +62,7 @@ class Difference(NamedTuple):
 
 
 def first_difference(facts: Sequence[dict[str, Any]]) -> Difference | None:
-    """`facts` are of each rank, its host among them; None: all but the hosts are equal."""
+    """Returns None where all `facts` of the ranks but their hosts are equal."""
     for what in dict.fromkeys(key for fact in facts for key in fact if key != "host"):
         values = [fact.get(what) for fact in facts]
         odd = odd_ranks(values)
@@ -81,3 +83,18 @@ def _shown(value: Any) -> str:
     # Twelve digits tell two hashes apart and can be read aloud.
     is_hash = isinstance(value, str) and len(value) == hashlib.sha256().digest_size * 2
     return value[:12] if is_hash else repr(value)
+
+
+def claim_on_every_host(run: RunDir, config: Config, group: Group) -> str:
+    """Claims the run directory of each host; returns the run's id, the same on all.
+
+    Collective: every rank must call.
+    """
+    # A host that is new may lead others that have the run already.
+    known = group.gather(all_or_none(group, lambda: known_id(run)))
+    found = next(filter(None, known), "")
+    # Rank 0 first: where hosts share the folder, two at once would be in each other's way.
+    run_id: str = group.on_rank_0(lambda: claim_run(run, config, found))
+    is_first_of_another_host = group.local_rank == 0 and not group.leads
+    all_or_none(group, lambda: claim_run(run, config, run_id) if is_first_of_another_host else None)
+    return run_id

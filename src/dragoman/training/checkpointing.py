@@ -1,10 +1,10 @@
-"""When a run is saved, where to, and by which ranks; the work itself is done beside training."""
+"""When checkpoints are saved, where to, and by which ranks; they are written beside training."""
 
+import logging
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from torch import nn
 
@@ -22,33 +22,37 @@ from dragoman.checkpoints.places import (
 )
 from dragoman.checkpoints.storage import prune
 from dragoman.config import CheckpointSettings, Config
-from dragoman.distributed.consensus import all_or_none
+from dragoman.distributed.consensus import all_or_none, raise_on_all_ranks
 from dragoman.distributed.group import Group
 from dragoman.errors import RunError
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import Passport
+from dragoman.telemetry.events import CheckpointSaved, Incident
 from dragoman.tokenizer import Tokenizer
+from dragoman.training.recorder import Recorder
 from dragoman.training.resume import check_for
 from dragoman.training.state import RunState
 from dragoman.training.tensors import optimizer_tensors, whole_tensors
 from dragoman.training.updater import Updater
 
+logger = logging.getLogger(__name__)
+
 
 def roots_of(run: RunDir, settings: CheckpointSettings) -> list[Path]:
-    """Where a host's checkpoints may be, the first of equally new ones to be taken."""
+    """Returns where a host's checkpoints may be; of equally new ones the first is taken."""
     if not settings.memory_folder:
         return [run.checkpoints]
     return [run.checkpoints, memory_root(Path(settings.memory_folder), run.root)]
 
 
 def forget_memory(roots: Sequence[Path]) -> None:
-    """Remove what is not on disk; `roots` are those of `roots_of`."""
+    """Removes what is not on disk; `roots` are those of `roots_of`."""
     for root in roots[1:]:
         remove_root(root)
 
 
 def owner_of(run_id: str, config: Config, passport: Passport) -> Owner:
-    """What makes a checkpoint this run's own: of another id, data, model or batches it is foreign.
+    """Returns what marks a checkpoint as this run's: its id, data, model and batches.
 
     Checkpoints of versions that knew of no ids are judged by the rest.
     """
@@ -59,7 +63,7 @@ def owner_of(run_id: str, config: Config, passport: Passport) -> Owner:
     return {"id": run_id, "data": passport.content_hash, "model": shape, "batches": batches}
 
 
-class Saving:
+class Checkpointer:
     """Decides on rank 0's clock, writes on every rank that keeps a copy."""
 
     def __init__(
@@ -85,7 +89,7 @@ class Saving:
         )
         self._last_step = state.step
 
-    def __enter__(self) -> "Saving":
+    def __enter__(self) -> "Checkpointer":
         return self
 
     def __exit__(
@@ -95,13 +99,14 @@ class Saving:
 
     @property
     def is_busy(self) -> bool:
-        """A save is in flight. Training does not wait for a slow disk, and saves as soon as it is
-        ready; only rank 0's answer counts."""
+        """Whether a save is in flight; only rank 0's answer counts.
+
+        Training does not wait for a slow disk, and saves as soon as it is ready.
+        """
         return self._saver.is_busy
 
     def is_due(self, state: RunState, step_s: float) -> bool:
-        """Whether to save after the step that comes next, which takes so long; only rank 0's answer
-        counts."""
+        """Returns whether to save after the next step, which takes so long, as rank 0 sees it."""
         every_steps = self._settings.every_steps
         if every_steps is None:
             return self._clock.is_due(state.elapsed_s + step_s, next_step_s=step_s)
@@ -110,24 +115,41 @@ class Saving:
     def in_memory_is_due(self, state: RunState) -> bool:
         return len(self.roots) > 1 and state.step % self._settings.memory_every_steps == 0
 
-    def begin(self, state: RunState, updater: Updater, model: Any, must: bool) -> None:
-        """Save to disk. A host whose disk is still at the save before leaves this one out, unless
-        it `must`: then training waits for that. Collective: every rank must call.
+    def save(self, state: RunState, updater: Updater, must: bool) -> None:
+        """Begins to save to disk, beside the next steps.
+
+        A host whose disk is still at the save before leaves this one out, unless it `must`: then
+        training waits for that. Collective: every rank must call.
         """
+        self._group.pulse.enter("checkpoint")
         place = Place(
             self.roots[0],
             self._settings.keep_last,
             keep=[int(step) for step in state.scores] if self._settings.keep_best else [],
-            trusted_step=state.numbers.trusted_step,
+            trusted_step=state.divergence.trusted_step,
             best_step=state.best_step,
         )
-        self._begin(state, updater, model, place, must)
+        self._begin(state, updater, place, must)
         self._clock.begun(state.elapsed_s)
         self._last_step = state.step
 
-    def begin_in_memory(self, state: RunState, updater: Updater, model: Any) -> None:
+    def save_last(self, state: RunState, updater: Updater, recorder: Recorder) -> None:
+        """Saves to disk and waits for it; fails where rank 0's disk does, with what is lost.
+
+        Collective: every rank must call.
+        """
+        self.save(state, updater, must=True)
+        self.finish()
+        failure = self.record_saves(recorder, 0.0, needed_step=state.step)
+        message = self._group.broadcast(str(failure) if failure else "")
+        if message:
+            own_newest = self._newest_step() if self._group.local_rank == 0 else 0
+            lost = lost_steps(state.step, max(self._group.gather(own_newest)))
+            raise_on_all_ranks(self._group, RunError(f"{message}; {lost}"))
+
+    def save_in_memory(self, state: RunState, updater: Updater) -> None:
         """Collective: every rank must call."""
-        self._begin(state, updater, model, Place(self.roots[1], KEPT_IN_MEMORY), must=False)
+        self._begin(state, updater, Place(self.roots[1], KEPT_IN_MEMORY), must=False)
 
     def wait_until_copied(self) -> float:
         return self._saver.wait_until_copied()
@@ -135,8 +157,52 @@ class Saving:
     def finish(self) -> None:
         self._saver.finish()
 
-    def results(self, step_s: float) -> Sequence[Saved]:
-        """What has been saved since the last call; `step_s` is what the step took meanwhile."""
+    def record_saves(
+        self, recorder: Recorder, step_s: float, needed_step: int | None = None
+    ) -> Exception | None:
+        """Records what has been saved since the last call, a failing disk once.
+
+        `step_s` is what the step took meanwhile. Returns on rank 0 why the checkpoint of
+        `needed_step` could not be saved.
+        """
+        failure = None
+        for saved in self._results(step_s):
+            if saved.error is None and saved.folder:
+                recorder.events.emit(
+                    CheckpointSaved(saved.step, saved.folder.name, saved.bytes, saved.write_s)
+                )
+            elif saved.error and saved.step == needed_step and self._group.leads:
+                failure = saved.error
+            elif saved.error and saved.is_news:
+                recorder.events.emit(Incident(saved.step, "checkpoint", str(saved.error)))
+                logger.warning(f"{saved.error}; training goes on and tries again later")
+        return failure
+
+    def forget_memory(self) -> None:
+        """Removes the snapshots between checkpoints, which a finished run does not need."""
+        if self._keeps:
+            forget_memory(self.roots)
+
+    def whole_steps(self, model: nn.Module) -> list[int]:
+        """Returns the steps of this host's checkpoints that the model can go back to."""
+        return whole_steps(self.roots, self.owner, check_for(model))
+
+    def remove_after(self, step: int) -> None:
+        """Removes the checkpoints of later steps, which may hold a divergence."""
+        for root in self.roots:
+            if self._keeps:
+                earlier = [c.step for c in all_checkpoints(root) if c.step <= step]
+                prune(root, earlier, self.owner)
+
+    def _newest_step(self) -> int:
+        """Returns the newest of this host's whole checkpoints; 0: there is none."""
+        try:
+            newest = newest_whole(self.roots, self.owner)
+        except RunError:
+            return 0
+        return newest.step if newest else 0
+
+    def _results(self, step_s: float) -> Sequence[Saved]:
         results = self._saver.results()
         self._clock.step(step_s, while_saving=self._saver.is_busy or bool(results))
         for saved in results:
@@ -146,33 +212,8 @@ class Saving:
                 self._clock.saved(saved.stall_s, saved.in_flight_s)
         return results
 
-    def forget_memory(self) -> None:
-        """A run that is finished needs no snapshots between its checkpoints."""
-        if self._keeps:
-            forget_memory(self.roots)
-
-    def whole_steps(self, model: nn.Module) -> list[int]:
-        """Of this host's checkpoints that the model can go back to."""
-        return whole_steps(self.roots, self.owner, check_for(model))
-
-    def newest_step(self) -> int:
-        """Of this host's checkpoints that can be gone on from; 0: there is none."""
-        try:
-            newest = newest_whole(self.roots, self.owner)
-        except RunError:
-            return 0
-        return newest.step if newest else 0
-
-    def forget_after(self, step: int) -> None:
-        """Remove checkpoints of later steps, of which something is wrong."""
-        for root in self.roots:
-            if self._keeps:
-                earlier = [c.step for c in all_checkpoints(root) if c.step <= step]
-                prune(root, earlier, self.owner)
-
-    def _begin(
-        self, state: RunState, updater: Updater, model: Any, place: Place, must: bool
-    ) -> None:
+    def _begin(self, state: RunState, updater: Updater, place: Place, must: bool) -> None:
+        model = updater.model
         weights = whole_tensors(model.state_dict(), kept=self._keeps)
         adam = whole_tensors(optimizer_tensors(updater.optimizer, model), kept=self._keeps)
         if not self._keeps:
@@ -187,8 +228,16 @@ class Saving:
         self._saver.begin(state.step, weights, adam, content, [place], must)
 
 
+def lost_steps(step: int, newest: int) -> str:
+    """Returns a sentence: what is lost where `step` was done and `newest` is the last saved."""
+    if newest >= step:
+        return f"no step is lost, since a whole checkpoint of step {step:,} was found"
+    kept = f"the newest step that is saved is {newest:,}" if newest else "no step has been saved"
+    return f"{kept}, so {step - newest:,} step(s) are lost"
+
+
 def _has_a_folder_of_its_own(run: RunDir, group: Group) -> bool:
-    """Whether this is the first rank of its host and no lower rank writes to the same folder.
+    """Returns whether this is the first rank of its host and no lower rank writes to its folder.
 
     Collective: every rank must call.
     """

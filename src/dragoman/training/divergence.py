@@ -1,13 +1,13 @@
-"""What to do when numbers go wrong: what a step has shown comes in, a verdict goes out. Pure.
+"""Detects divergence: the result of a step comes in, and what to do about it goes out. Pure.
 
-Two things are watched. Loss and gradients that are not finite: the update is skipped, a bounded
-number of times in a row. A loss that explodes: more than half of the recent steps are far above the
-lowest level that the run has had. Either leads back to a checkpoint from before the trouble, from
-where the run repeats the very same batches with half the learning rate; after some such rollbacks
-it stops and says what to do.
+Two things are watched. Non-finite loss or gradients: the update is skipped, a bounded number of
+times in a row. A loss that explodes: more than half of the recent steps are far above the lowest
+level that the run has had. Either leads to a rollback to a checkpoint from before it began, from
+where the run repeats the very same batches with half the learning rate; after some rollbacks it
+stops with advice.
 
 Everything is a function of what all ranks see alike, so all come to the same verdict; and of
-`Numbers`, which checkpoints keep, so a resumed run comes to it at the same step.
+`DivergenceState`, which checkpoints keep, so a resumed run comes to it at the same step.
 """
 
 import dataclasses
@@ -46,8 +46,8 @@ _NORMAL = 1.4826
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """What a run remembers of its numbers; part of its state, of JSON values."""
+class DivergenceState:
+    """What a run remembers of its losses; part of its `RunState`, of JSON values."""
 
     skipped: Count = 0
     """Updates in a row, up to the last step, that were not made."""
@@ -58,14 +58,14 @@ class Numbers:
     spread: Annotated[float, Strict(), between(0, 1e308)] = 0.0
     """Standard deviation of the losses around that level, when it was reached."""
     calm_step: Count = 0
-    """The last step at which nothing was wrong."""
+    """The last step without a sign of divergence."""
     rollbacks: Count = 0
     rate_factor: Annotated[float, Strict(), above(0, 1)] = 1.0
     """What the schedule's learning rate is multiplied by."""
 
     @property
     def trusted_step(self) -> int:
-        """Checkpoints up to this one hold nothing of a trouble that would show now.
+        """Returns the step up to which checkpoints hold nothing of a divergence that shows now.
 
         A loss that explodes is noticed half a window later, and whatever leads to it, or to a
         gradient that is not finite, has begun before it shows.
@@ -82,28 +82,31 @@ class Verdict(NamedTuple):
 
 
 def judge(
-    numbers: Numbers, step: int, loss: float, updated: bool, settings: TrainingSettings
-) -> tuple[Numbers, Verdict]:
-    """After each step. `updated`: gradients were finite, and the weights were changed."""
+    state: DivergenceState, step: int, loss: float, updated: bool, settings: TrainingSettings
+) -> tuple[DivergenceState, Verdict]:
+    """Returns what to remember and what to do after a step.
+
+    `updated`: gradients were finite, and the weights were changed.
+    """
     if not updated or not math.isfinite(loss):
-        numbers = dataclasses.replace(numbers, skipped=numbers.skipped + 1)
+        state = dataclasses.replace(state, skipped=state.skipped + 1)
         what = f"{'gradients were' if math.isfinite(loss) else 'the loss was'} not finite"
-        if numbers.skipped <= settings.max_skipped:
-            return numbers, Verdict("skip", f"{what}; the update was skipped")
-        return numbers, _way_back(numbers, f"{what} {numbers.skipped} times in a row", settings)
+        if state.skipped <= settings.max_skipped:
+            return state, Verdict("skip", f"{what}; the update was skipped")
+        return state, _roll_back_or_stop(state, f"{what} {state.skipped} times in a row", settings)
 
-    numbers = _after_loss(numbers, step, loss)
-    now = _median(numbers.recent)
-    if numbers.level is None or now is None or now <= numbers.level + _allowed_rise(numbers) / 2:
-        return dataclasses.replace(numbers, calm_step=step), Verdict("go on")
-    if now <= numbers.level + _allowed_rise(numbers):
-        return numbers, Verdict("go on")
-    what = f"the loss has exploded from {numbers.level:.2f} to {now:.2f}, median of {WINDOW} steps"
-    return numbers, _way_back(numbers, what, settings)
+    state = _after_loss(state, step, loss)
+    now = _median(state.recent)
+    if state.level is None or now is None or now <= state.level + _allowed_rise(state) / 2:
+        return dataclasses.replace(state, calm_step=step), Verdict("go on")
+    if now <= state.level + _allowed_rise(state):
+        return state, Verdict("go on")
+    what = f"the loss has exploded from {state.level:.2f} to {now:.2f}, median of {WINDOW} steps"
+    return state, _roll_back_or_stop(state, what, settings)
 
 
-def after_rollback(now: Numbers, restored: Numbers) -> Numbers:
-    """What the run goes on with: `restored` is of the checkpoint, and knows nothing of `now`."""
+def after_rollback(now: DivergenceState, restored: DivergenceState) -> DivergenceState:
+    """Returns what the run goes on with: `restored` is of the checkpoint, from before `now`."""
     return dataclasses.replace(
         restored,
         rollbacks=now.rollbacks + 1,
@@ -111,8 +114,8 @@ def after_rollback(now: Numbers, restored: Numbers) -> Numbers:
     )
 
 
-def step_to_go_back_to(trusted_step: int, saved_steps: Collection[int]) -> int:
-    """Which checkpoint to take; 0: none, and the run starts over from its initial weights.
+def rollback_step(trusted_step: int, saved_steps: Collection[int]) -> int:
+    """Returns the checkpoint to take; 0: none, and the run starts over from its initial weights.
 
     Where all that can be trusted is gone, the oldest is the least suspect.
     """
@@ -123,7 +126,7 @@ def step_to_go_back_to(trusted_step: int, saved_steps: Collection[int]) -> int:
 
 
 def smaller_loss_scale(now: Mapping[str, float], restored: Mapping[str, float]) -> dict[str, float]:
-    """fp16: the scaler's state after a rollback; both are states of torch's GradScaler.
+    """Returns the state of torch's GradScaler after a rollback, from both of its states (fp16).
 
     Skipped updates have halved the scale already, and the checkpoint's would have to go all that
     way again.
@@ -133,9 +136,9 @@ def smaller_loss_scale(now: Mapping[str, float], restored: Mapping[str, float]) 
     return {**restored, "scale": min(restored["scale"] * RATE_FACTOR, now["scale"])}
 
 
-def _after_loss(numbers: Numbers, step: int, loss: float) -> Numbers:
-    recent = (*numbers.recent, loss)[-WINDOW:]
-    level, spread = numbers.level, numbers.spread
+def _after_loss(state: DivergenceState, step: int, loss: float) -> DivergenceState:
+    recent = (*state.recent, loss)[-WINDOW:]
+    level, spread = state.level, state.spread
     if step == 1:
         # A run that explodes at once never has a level to fall from, but it began better: with
         # weights that have learned nothing and guess evenly.
@@ -144,27 +147,27 @@ def _after_loss(numbers: Numbers, step: int, loss: float) -> Numbers:
     if now is not None and (level is None or now < level):
         level = now
         spread = _NORMAL * statistics.median(abs(one - now) for one in recent)
-    return dataclasses.replace(numbers, skipped=0, recent=recent, level=level, spread=spread)
+    return dataclasses.replace(state, skipped=0, recent=recent, level=level, spread=spread)
 
 
 def _median(recent: Collection[float]) -> float | None:
-    """None: too few to say."""
+    """Returns None where there are too few."""
     return statistics.median(recent) if len(recent) == WINDOW else None
 
 
-def _allowed_rise(numbers: Numbers) -> float:
-    return RISE_NATS + SPREADS * numbers.spread
+def _allowed_rise(state: DivergenceState) -> float:
+    return RISE_NATS + SPREADS * state.spread
 
 
-def _way_back(numbers: Numbers, what: str, settings: TrainingSettings) -> Verdict:
-    if numbers.rollbacks < settings.max_rollbacks:
-        return Verdict("roll back", what, numbers.trusted_step)
+def _roll_back_or_stop(state: DivergenceState, what: str, settings: TrainingSettings) -> Verdict:
+    if state.rollbacks < settings.max_rollbacks:
+        return Verdict("roll back", what, state.trusted_step)
     return Verdict(
         "stop",
-        f"{what}, after {numbers.rollbacks} rollbacks of at most training.max_rollbacks = "
-        f"{settings.max_rollbacks}, with {numbers.rate_factor:g} of the schedule's learning rate; "
+        f"{what}, after {state.rollbacks} rollbacks of at most training.max_rollbacks = "
+        f"{settings.max_rollbacks}, with {state.rate_factor:g} of the schedule's learning rate; "
         "start a new run with a lower schedule.peak (noam: schedule.scale), a longer "
         "schedule.warmup_steps or an optimizer.clip_norm of 1, and look at the training pairs "
-        f"after step {numbers.trusted_step:,}",
-        numbers.trusted_step,
+        f"after step {state.trusted_step:,}",
+        state.trusted_step,
     )

@@ -1,77 +1,142 @@
-"""Looking at how good the model has become: losses, translations and their scores."""
+"""Evaluates the model during training: losses on held-out pairs, and scores of translations."""
 
 import time
+from dataclasses import dataclass
 
+from dragoman.config import Config
 from dragoman.decoding.translator import translate
+from dragoman.distributed.group import Group
+from dragoman.evaluation.heldout import HeldOut, MeasuredLoss, fixed_sample
 from dragoman.evaluation.metrics import Scores, score
-from dragoman.evaluation.translations import AgainstBest
+from dragoman.evaluation.translations import ComparedWithBest, Translations
+from dragoman.model.loss import Objective
+from dragoman.rundir import RunDir
+from dragoman.shards.files import Shards
+from dragoman.shards.passport import PreparedData
 from dragoman.telemetry.events import Evaluated, Incident
-from dragoman.training.setup import Training
+from dragoman.tokenizer import Tokenizer
+from dragoman.training.recorder import Recorder
 from dragoman.training.state import RunState
 from dragoman.training.tensors import whole_objective
 
 
-def evaluate(training: Training, state: RunState) -> RunState:
-    """Losses and scores, shared out over the ranks. Collective: every rank must call."""
-    config, group = training.config, training.group
-    group.pulse.enter("evaluation")
-    begun = time.perf_counter()
-    wanted = config.evaluation.translate_sentences or None
-    sources, references = (side[:wanted] for side in training.validation_text)
-    with whole_objective(
-        training.objective, config.model, training.tokenizer.size, group.device
-    ) as objective:
-        validation = training.validation.measure(objective, group)
-        train_sample = None
-        if training.train_sample:
-            train_sample = training.train_sample.measure(objective, group)
+@dataclass(frozen=True)
+class Evaluator:
+    """The held-out pairs and texts of a run, which stay the same for all of its evaluations."""
+
+    config: Config
+    group: Group
+    tokenizer: Tokenizer
+    validation: HeldOut
+    train_sample: HeldOut | None
+    sources: list[str]
+    """Raw validation sentences that are translated."""
+    references: list[str]
+    translations: Translations
+
+    def evaluate(self, objective: Objective, state: RunState, recorder: Recorder) -> RunState:
+        """Measures losses and scores, shared out over the ranks, and records them.
+
+        Collective: every rank must call.
+        """
+        config, group = self.config, self.group
+        group.pulse.enter("evaluation")
+        begun = time.perf_counter()
+        with whole_objective(objective, config.model, self.tokenizer.size, group.device) as whole:
+            validation = self.validation.measure(whole, group)
+            train_sample = self.train_sample.measure(whole, group) if self.train_sample else None
+            translations = self._translate(whole)
+        # Rank 0 scores, compares and keeps the time; all act on its results.
+        scores = Scores(
+            *group.on_rank_0(
+                lambda: score(translations, self.references, config.data.target_language)
+            )
+        )
+        compared = ComparedWithBest(
+            *group.on_rank_0(
+                lambda: self.translations.keep(
+                    state.step, state.best_step, translations, self.references
+                )
+            )
+        )
+        if compared.problem:
+            recorder.record_incident(Incident(state.step, "evaluation", compared.problem))
+        seconds = group.on_rank_0(lambda: time.perf_counter() - begun)
+        value = scores.bleu if config.evaluation.best_by == "bleu" else -validation.nats
+        state = state.after_evaluation(value, seconds, config.checkpoints.keep_best)
+        recorder.record_evaluation(
+            self._event(state, validation, train_sample, translations, scores, compared, seconds)
+        )
+        return state
+
+    def _translate(self, objective: Objective) -> list[str]:
+        """Returns the translations of all sentences, of which each rank makes its share."""
+        config, group = self.config, self.group
         shares = group.gather(
             translate(
                 objective.model,
-                training.tokenizer,
-                sources[group.rank :: group.ranks],
+                self.tokenizer,
+                self.sources[group.rank :: group.ranks],
                 config.decoding.model_copy(update={"beam": config.evaluation.beam}),
                 group.device,
                 longest=config.data.max_length,
             )
         )
-    translations = [shares[n % group.ranks][n // group.ranks] for n in range(len(sources))]
-    # Rank 0 scores, compares and keeps the time; all act on what it says.
-    scores = Scores(
-        *group.on_rank_0(lambda: score(translations, references, config.data.target_language))
-    )
-    against_best = AgainstBest(
-        *group.on_rank_0(
-            lambda: training.translations.keep(
-                state.step, state.best_step, translations, references
-            )
+        return [shares[n % group.ranks][n // group.ranks] for n in range(len(self.sources))]
+
+    def _event(
+        self,
+        state: RunState,
+        validation: MeasuredLoss,
+        train_sample: MeasuredLoss | None,
+        translations: list[str],
+        scores: Scores,
+        compared: ComparedWithBest,
+        seconds: float,
+    ) -> Evaluated:
+        samples = zip(self.sources, translations, self.references, strict=True)
+        return Evaluated(
+            step=state.step,
+            validation_loss=validation.nats,
+            validation_loss_error=validation.error,
+            train_sample_loss=train_sample.nats if train_sample else None,
+            train_sample_loss_error=train_sample.error if train_sample else None,
+            **scores._asdict(),
+            compared_step=compared.step,
+            bleu_gain_p=compared.bleu_gain_p,
+            is_best=state.best_step == state.step,
+            seconds=seconds,
+            samples=[
+                {"source": source, "translation": translation, "reference": reference}
+                for source, translation, reference in samples
+            ][: self.config.evaluation.samples],
         )
+
+
+def open_evaluator(
+    config: Config,
+    run: RunDir,
+    group: Group,
+    prepared: PreparedData,
+    tokenizer: Tokenizer,
+    train_shards: Shards,
+) -> Evaluator:
+    settings = config.evaluation
+    micro_batch_tokens = config.training.micro_batch_tokens
+    validation = prepared.shards("validation")
+    train_sample = None
+    if settings.train_sample_pairs:
+        pairs = fixed_sample(len(train_shards), settings.train_sample_pairs, config.training.seed)
+        train_sample = HeldOut(train_shards, pairs, micro_batch_tokens, tokenizer)
+    wanted = settings.translate_sentences or None
+    sources, references = (side[:wanted] for side in prepared.text("validation"))
+    return Evaluator(
+        config=config,
+        group=group,
+        tokenizer=tokenizer,
+        validation=HeldOut(validation, range(len(validation)), micro_batch_tokens, tokenizer),
+        train_sample=train_sample,
+        sources=sources,
+        references=references,
+        translations=Translations(run, config.data.target_language),
     )
-    if against_best.trouble:
-        training.report_incident(Incident(state.step, "evaluation", against_best.trouble))
-    seconds = group.on_rank_0(lambda: time.perf_counter() - begun)
-    value = scores.bleu if config.evaluation.best_by == "bleu" else -validation.nats
-    state = state.after_evaluation(value, seconds, config.checkpoints.keep_best)
-    evaluated = Evaluated(
-        step=state.step,
-        validation_loss=validation.nats,
-        validation_loss_error=validation.error,
-        train_sample_loss=train_sample.nats if train_sample else None,
-        train_sample_loss_error=train_sample.error if train_sample else None,
-        **scores._asdict(),
-        compared_step=against_best.step,
-        bleu_gain_p=against_best.bleu_gain_p,
-        is_best=state.best_step == state.step,
-        seconds=seconds,
-        samples=[
-            {"source": source, "translation": translation, "reference": reference}
-            for source, translation, reference in zip(
-                sources, translations, references, strict=True
-            )
-        ][: config.evaluation.samples],
-    )
-    if group.leads:
-        training.events.emit(evaluated)
-        training.narrator.evaluation(evaluated)
-        training.tell(training.observer.after_evaluation(evaluated))
-    return state

@@ -1,12 +1,20 @@
-"""manifest.json of a run: what the run is made of, and who took part in each attempt."""
+"""manifest.json: what a run is made of, and who took part in each attempt. Without torch."""
 
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from dragoman import __version__
 from dragoman.config import problems_of
 from dragoman.errors import CorruptFileError
-from dragoman.rundir import RunDir, read_json
+from dragoman.rundir import RunDir, read_json, write_json
+from dragoman.shards.passport import PreparedData
+from dragoman.version import code_hash
 
 
 class RunManifest(BaseModel):
@@ -19,7 +27,7 @@ class RunManifest(BaseModel):
 
 
 def read_manifest(run: RunDir) -> RunManifest | None:
-    """None: there is none yet."""
+    """Returns None where there is none yet."""
     if not run.manifest.exists():
         return None
     try:
@@ -28,3 +36,44 @@ def read_manifest(run: RunDir) -> RunManifest | None:
         raise CorruptFileError(
             f"{run.manifest}: {problems_of(error)}; bring back a copy of it, or name another --run"
         ) from error
+
+
+def record_attempt(
+    run: RunDir, prepared: PreparedData, attempt: int, members: list[dict[str, str]]
+) -> None:
+    """Adds an attempt to manifest.json, and at the first one what the run is made of."""
+    manifest: dict[str, Any] = read_json(run.manifest) if run.manifest.exists() else {}
+    manifest.setdefault("data_sha256", prepared.passport.content_hash)
+    manifest.setdefault("tokenizer_sha256", prepared.passport.tokenizer_sha256)
+    manifest.setdefault("data", prepared.passport.model_dump(mode="json"))
+    manifest.setdefault("attempts", []).append(
+        {
+            "attempt": attempt,
+            "command": sys.argv,
+            "members": members,
+            "versions": {
+                "dragoman": __version__,
+                "code": code_hash(),
+                "commit": _commit(),
+                "python": platform.python_version(),
+                "torch": version("torch"),
+                "numpy": version("numpy"),
+            },
+        }
+    )
+    write_json(run.manifest, manifest)
+
+
+def _commit() -> str:
+    """Returns the commit of a checkout; empty for an installed package."""
+    try:
+        shown = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return shown.stdout.strip()

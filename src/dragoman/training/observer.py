@@ -1,7 +1,7 @@
-"""Whoever watches a run from within and says a line when something has changed.
+"""Observers of a run: they see its steps and evaluations, and return lines for its log.
 
-Training stands upstream of the diagnosis and does not know it: the command that starts a run hands
-in who watches it.
+Training stands upstream of the diagnosis and does not import it: whoever starts a run hands in what
+watches it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ class Watch(Protocol):
         gradient_bytes: int,
         evaluations: Sequence[Evaluated],
     ) -> Observer:
-        """`hosts`: of each rank. `evaluations`: of earlier attempts."""
+        """Returns an observer; `hosts` are of each rank, `evaluations` of earlier attempts."""
         ...
 
 
@@ -72,7 +72,7 @@ class NullObserver:
 
 
 class SafeObserver:
-    """Another observer, whose own errors stop no run: it says so once and looks no more."""
+    """Wraps an observer whose own errors must not stop a run: after the first it is not called."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer

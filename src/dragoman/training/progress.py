@@ -1,4 +1,4 @@
-"""What a person reads during training: progress with the time that is left, scores, samples."""
+"""The log of a run for a person: progress with the time that is left, scores, samples."""
 
 import logging
 from collections import deque
@@ -11,8 +11,8 @@ logger = logging.getLogger(__name__)
 RECENT_STEPS = 100
 
 
-class Narrator:
-    """Speaks for the whole run, so only rank 0 has one that is not `silent`."""
+class ProgressLog:
+    """Logs for the whole run, so only rank 0 has one that is not `silent`."""
 
     def __init__(self, last_step: int | None, every_s: float, silent: bool) -> None:
         self._last_step, self._silent = last_step, silent
@@ -21,7 +21,7 @@ class Narrator:
         self._overhead_s = 0.0  # evaluations and the like, spread over the steps in the forecast
         self._steps = 0
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         if not self._silent:
             self._line.clear()
             logger.info(text)
@@ -44,12 +44,12 @@ class Narrator:
         if done.bleu is not None:
             scores = f"  BLEU {done.bleu:.1f}{interval}  chrF {done.chrf:.1f}"
         best = "  (best so far)" if done.is_best else ""
-        self.say(
+        self.log(
             f"step {done.step:,}: validation loss {done.validation_loss:.3f}{train}{scores}"
             f"  in {done.seconds:.1f} s{best}"
         )
         for sample in done.samples:
-            self.say(f"    {sample['source']}\n      -> {sample['translation']}")
+            self.log(f"    {sample['source']}\n      -> {sample['translation']}")
 
     def end(self) -> None:
         if not self._silent:

@@ -1,4 +1,4 @@
-"""Where a run goes on: the newest whole checkpoint of any host, brought to those that lack it."""
+"""Resumes a run from the newest whole checkpoint of any host, which is sent where it is missing."""
 
 import logging
 from collections.abc import Sequence
@@ -19,7 +19,13 @@ from dragoman.distributed.consensus import all_or_none, raise_on_all_ranks
 from dragoman.distributed.group import Group
 from dragoman.errors import CorruptFileError, NamedRank, RunError
 from dragoman.training.state import RunState
-from dragoman.training.tensors import optimizer_shapes, shapes_of
+from dragoman.training.tensors import (
+    load_optimizer_tensors,
+    load_weights,
+    optimizer_shapes,
+    shapes_of,
+)
+from dragoman.training.updater import Updater
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +40,7 @@ class Restored(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """What a host has, told by its local rank 0, which has verified it."""
+    """The newest checkpoint of a host, as its local rank 0 has verified it."""
 
     host: str
     step: int
@@ -50,7 +56,7 @@ class Choice(NamedTuple):
 
 
 def check_for(model: nn.Module) -> Check:
-    """What refuses a checkpoint from which this model cannot go on, whatever its hashes say."""
+    """Returns a check that refuses checkpoints from which this model cannot resume."""
     weights = shapes_of(model)
 
     def check(checkpoint: Checkpoint) -> None:
@@ -69,10 +75,30 @@ def check_for(model: nn.Module) -> Check:
     return check
 
 
+def restore(roots: Sequence[Path], owner: Owner, updater: Updater, group: Group) -> RunState:
+    """Loads the newest checkpoint of any host; returns its state, or that of a run without one.
+
+    Collective: every rank must call.
+    """
+    model = updater.model
+    checkpoint = newest_checkpoint(roots, owner, model, group)
+    if checkpoint is None:
+        return RunState()
+    load_weights(model, checkpoint.model)
+    load_optimizer_tensors(updater.optimizer, model, checkpoint.optimizer)
+    state = RunState.from_json(checkpoint.state["run"])
+    if state.loss_scaling:
+        updater.scaler.load_state_dict(state.loss_scaling)
+    return state
+
+
 def newest_checkpoint(
     roots: Sequence[Path], owner: Owner, model: nn.Module, group: Group
 ) -> Restored | None:
-    """The same on every rank; None: no host has any. Collective: every rank must call."""
+    """Returns the same checkpoint on every rank; None: no host has any.
+
+    Collective: every rank must call.
+    """
     holdings = _all_holdings(roots, owner, check_for(model), group)
     choice = choose(holdings)
     if choice is None:
@@ -97,7 +123,7 @@ def newest_checkpoint(
 
 
 def choose(holdings: Sequence[Holding | None]) -> Choice | None:
-    """The newest step that anyone holds, from the lowest rank that holds it."""
+    """Returns the newest step that any rank holds, from the lowest rank that holds it."""
     held = [(rank, holding) for rank, holding in enumerate(holdings) if holding]
     if not held:
         return None
@@ -117,10 +143,10 @@ def _all_holdings(
         else:
             if newest:
                 holding = Holding(group.host, newest.step, newest.manifest_sha256())
-    told = group.gather([holding, failure])
-    holdings = [Holding(*content) if content else None for content, _ in told]
+    answers = group.gather([holding, failure])
+    holdings = [Holding(*content) if content else None for content, _ in answers]
     # Checkpoints that are torn on one host do no harm while another has a whole one.
-    failures = [failure for _, failure in told if failure]
+    failures = [failure for _, failure in answers if failure]
     if failures and not any(holdings):
         raise_on_all_ranks(group, RunError(failures[0]))
     return holdings
@@ -134,7 +160,10 @@ def _is_vouched_for(choice: Choice, holdings: Sequence[Holding | None], host: st
 def _sent(
     content: Restored | None, source: int, lacking: Sequence[int], group: Group
 ) -> Restored | None:
-    """The source's content on the ranks that lack it. Collective: every rank must call."""
+    """Returns the content, sent by the source where it is missing.
+
+    Collective: every rank must call.
+    """
     outline = None
     if group.rank == source:
         assert content
@@ -162,7 +191,7 @@ _Outline = list[tuple[str, list[int], str]]
 
 
 def _outline(tensors: dict[str, Tensor]) -> _Outline:
-    """Name, shape and type of each, of JSON values."""
+    """Returns name, shape and type of each tensor, of JSON values."""
     return [
         (name, list(tensor.shape), str(tensor.dtype).removeprefix("torch."))
         for name, tensor in tensors.items()

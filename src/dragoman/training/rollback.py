@@ -1,59 +1,69 @@
-"""Going back to a checkpoint from before numbers went wrong, with a smaller learning rate."""
+"""Rolls back to a checkpoint from before the run diverged, with a smaller learning rate."""
 
 import dataclasses
 
 import torch
 
+from dragoman.config import Config
+from dragoman.distributed.group import Group
 from dragoman.model.transformer import Transformer
 from dragoman.telemetry.events import Incident
+from dragoman.training.checkpointing import Checkpointer
 from dragoman.training.divergence import (
     Verdict,
     after_rollback,
+    rollback_step,
     smaller_loss_scale,
-    step_to_go_back_to,
 )
-from dragoman.training.setup import Training, restore
+from dragoman.training.recorder import Recorder
+from dragoman.training.resume import restore
 from dragoman.training.state import RunState
 from dragoman.training.tensors import load_weights
+from dragoman.training.updater import Updater
 
 
-def roll_back(training: Training, state: RunState, verdict: Verdict) -> RunState:
-    """Forget what came after the trouble began. Collective: every rank must call."""
-    group, saving, updater = training.group, training.saving, training.updater
+def roll_back(
+    config: Config,
+    vocabulary: int,
+    group: Group,
+    updater: Updater,
+    checkpointer: Checkpointer,
+    recorder: Recorder,
+    state: RunState,
+    verdict: Verdict,
+) -> RunState:
+    """Restores and returns the state from which the run goes on; later checkpoints are removed.
+
+    Collective: every rank must call.
+    """
     group.pulse.enter("checkpoint")  # which may take longer than a step
-    saving.finish()
+    checkpointer.finish()
     # Of all hosts, and only what is whole: everything later is about to be removed.
-    whole_steps = group.gather(saving.whole_steps(training.model) if group.local_rank == 0 else [])
-    chosen = step_to_go_back_to(
-        verdict.trusted_step, {step for steps in whole_steps for step in steps}
-    )
-    saving.forget_after(chosen)
+    own_steps = checkpointer.whole_steps(updater.model) if group.local_rank == 0 else []
+    whole_steps = {step for steps in group.gather(own_steps) for step in steps}
+    checkpointer.remove_after(rollback_step(verdict.trusted_step, whole_steps))
     group.gather(None)  # no host finds a checkpoint that another is about to remove
     updater.optimizer.state.clear()
-    restored = restore(saving.roots, saving.owner, training.model, updater, group)
+    restored = restore(checkpointer.roots, checkpointer.owner, updater, group)
     if restored.step == 0:
-        torch.manual_seed(training.config.training.seed)
-        first = Transformer(training.config.model, training.tokenizer.size)
-        load_weights(training.model, first.state_dict())
+        torch.manual_seed(config.training.seed)
+        load_weights(updater.model, Transformer(config.model, vocabulary).state_dict())
     again = dataclasses.replace(
         restored,
         elapsed_s=state.elapsed_s,
-        numbers=after_rollback(state.numbers, restored.numbers),
+        divergence=after_rollback(state.divergence, restored.divergence),
         loss_scaling=smaller_loss_scale(state.loss_scaling, restored.loss_scaling),
     )
     if again.loss_scaling:
         updater.scaler.load_state_dict(again.loss_scaling)
-    what = (
-        f"{verdict.what}; back to step {again.step:,} with "
-        f"{again.numbers.rate_factor:g} times the learning rate"
-    )
-    training.report_incident(
+    factor = again.divergence.rate_factor
+    recorder.record_incident(
         Incident(
             state.step,
             "rollback",
-            what,
+            f"{verdict.what}; back to step {again.step:,} with {factor:g} times the learning rate",
             rollback_step=again.step,
-            rate_factor=again.numbers.rate_factor,
+            rate_factor=factor,
         )
     )
     return again

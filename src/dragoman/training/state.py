@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, Strict, StrictFloat, StrictInt, TypeAdapter
 
 from dragoman.config import LARGEST_INTEGER, MOST_STEPS, between
-from dragoman.training.divergence import Numbers
+from dragoman.training.divergence import DivergenceState
 
 Step = Annotated[int, Strict(), between(0, MOST_STEPS)]
 Number = Annotated[float, Strict()]
@@ -42,8 +42,10 @@ class RunState:
         AfterValidator(_is_scaler_state),
     ] = field(default_factory=dict)
     """fp16 only: the scaler's own state."""
-    numbers: Numbers = field(default_factory=Numbers)
-    """What the run remembers of its losses, to see when they go wrong."""
+    divergence: Annotated[DivergenceState, Field(alias="numbers")] = field(
+        default_factory=DivergenceState
+    )
+    """What the run remembers of its losses; checkpoints keep the key that they began with."""
 
     def after_step(self, tokens: int, seconds: float) -> "RunState":
         return dataclasses.replace(
@@ -68,11 +70,13 @@ class RunState:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        """Returns the state as checkpoints keep it."""
+        content: dict[str, Any] = _run_state.dump_python(self, by_alias=True)
+        return content
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "RunState":
-        """A ValidationError where it is something else; what a later version adds is ignored."""
+        """Returns a checkpoint's state or raises a ValidationError; unknown keys are ignored."""
         return _run_state.validate_python(content)
 
 

@@ -1,116 +1,167 @@
-"""One update of the weights, and what all ranks agree on in it."""
+"""One step: gradients of all ranks, one small message in which they agree, and the update."""
 
 import dataclasses
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from dragoman.batches.amounts import Amounts
 from dragoman.batches.loader import Loader
+from dragoman.batches.plan import BatchPlan
+from dragoman.config import ModelSettings
 from dragoman.distributed.devices import memory_peak_bytes
 from dragoman.distributed.group import Group
 from dragoman.model.size import training_flops
+from dragoman.sync.step_traffic import StepTraffic
 from dragoman.telemetry.events import StepDone
+from dragoman.training.checkpointing import Checkpointer
 from dragoman.training.interruption import Interruption
 from dragoman.training.observer import RankParts
 from dragoman.training.out_of_memory import smaller_pieces
-from dragoman.training.setup import Training
+from dragoman.training.recorder import Recorder
+from dragoman.training.schedule import Rate
 from dragoman.training.state import RunState
+from dragoman.training.updater import Gradients, Updater
 
 
-class Taken(NamedTuple):
-    """A step, and what all ranks have agreed on in it."""
-
+class StepResult(NamedTuple):
     state: RunState
     done: StepDone
-    interrupted: bool
-    """Any rank was asked to stop."""
+    agreed: "Agreement"
+
+
+class Agreement(NamedTuple):
+    """What all ranks know after the message of a step."""
+
+    loss_sum: float
+    step_s: float
+    """On rank 0's clock, so far."""
+    stop_is_requested: bool
+    """On any rank."""
+    ran_out_of_memory: bool
+    """Any rank."""
     save_is_due: bool
     save_can_begin: bool
     """None is in flight on rank 0."""
     parts_before: list[RankParts]
-    """Of the step before, by rank; empty where there was none."""
+    """Where the time of the step before went, by rank; empty where there was none."""
 
 
-def take_step(
-    training: Training,
-    state: RunState,
-    loader: Loader,
-    interruption: Interruption,
-    before: StepDone | None,
-) -> Taken:
-    """Takes one step; `before` is this rank's event of the last one, if there was one.
+@dataclass(frozen=True)
+class Stepper:
+    """The parts of a run that take part in every step."""
 
-    Collective: every rank must call.
-    """
-    group, updater = training.group, training.updater
-    group.pulse.enter("data", state.step + 1)
-    training.traffic.begin_step()
-    begun = time.perf_counter()
-    work = loader.next()
-    waited_s = time.perf_counter() - begun
-    pieces = 1
-    while True:
-        gradients = updater.gradients(work, pieces)
-        group.pulse.enter("agreement")
-        # The update of the step before came after its message.
-        seconds = time.perf_counter() - begun + updater.update_s
-        # One small message, before the weights are touched, tells everyone the loss, rank 0's
-        # clock, whether anyone wants to stop or has run out of memory, whether to save, and where
-        # each rank's time went in the step before: 56 bytes a rank.
-        loss_sum, step_s, wishes, short, save_is_due, saver_is_busy, *parts_s = group.sums(
+    group: Group
+    updater: Updater
+    rate: Rate
+    plan: BatchPlan
+    checkpointer: Checkpointer
+    recorder: Recorder
+    traffic: StepTraffic
+    model: ModelSettings
+    vocabulary: int
+
+    def take(
+        self,
+        state: RunState,
+        loader: Loader,
+        interruption: Interruption,
+        before: StepDone | None,
+    ) -> StepResult:
+        """Takes one step; `before` is this rank's event of the last one, if there was one.
+
+        Collective: every rank must call.
+        """
+        group, updater = self.group, self.updater
+        group.pulse.enter("data", state.step + 1)
+        self.traffic.begin_step()
+        begun = time.perf_counter()
+        work = loader.next()
+        waited_s = time.perf_counter() - begun
+        pieces = 1
+        while True:
+            gradients = updater.gradients(work, pieces)
+            group.pulse.enter("agreement")
+            # The update of the step before came after its message.
+            so_far_s = time.perf_counter() - begun + updater.update_s
+            agreed = self._agree(gradients, state, so_far_s, interruption, before)
+            if not agreed.ran_out_of_memory:
+                break
+            pieces = smaller_pieces(group, self.recorder, work, pieces, gradients.ran_out)
+            updater.sync.renew()
+        stalled_s = self.checkpointer.wait_until_copied()  # the update changes what is being copied
+        rate = self.rate(work.step) * state.divergence.rate_factor
+        update = updater.update(rate)
+        state = state.after_step(work.tokens, agreed.step_s)
+        if scaling := updater.scaler.state_dict():
+            state = dataclasses.replace(state, loss_scaling=scaling)
+        step_s = time.perf_counter() - begun
+        parts_s = {
+            "data": waited_s,
+            **gradients.parts_s,
+            "checkpoint": stalled_s,
+            "optimizer": updater.update_s,
+        }
+        done = StepDone(
+            step=work.step,
+            epoch=self.plan.epoch_of(work.step),
+            loss=agreed.loss_sum / work.tokens,
+            tokens=work.tokens,
+            learning_rate=rate,
+            gradient_norm=update.gradient_norm,
+            updated=update.updated,
+            step_s=step_s,
+            parts_s={**parts_s, "rest": max(0.0, step_s - sum(parts_s.values()))},
+            traffic_bytes=self.traffic.of_step(),
+            counts=self._counts(work.amounts),
+            memory_peak_bytes=memory_peak_bytes(group.device),
+        )
+        return StepResult(state, done, agreed)
+
+    def _agree(
+        self,
+        gradients: Gradients,
+        state: RunState,
+        so_far_s: float,
+        interruption: Interruption,
+        before: StepDone | None,
+    ) -> Agreement:
+        """Exchanges one small message, before the weights are touched: 48 bytes, and 56 a rank."""
+        leads = self.group.leads
+        loss_sum, step_s, requests, short, save_is_due, saver_is_busy, *parts_s = self.group.sums(
             [
                 gradients.loss_sum,
-                seconds if group.leads else 0.0,
+                so_far_s if leads else 0.0,
                 float(interruption.is_requested),
                 float(gradients.ran_out),
-                float(group.leads and training.saving.is_due(state, seconds)),
-                float(group.leads and training.saving.is_busy),
-                *_own_parts(before, group),
+                float(leads and self.checkpointer.is_due(state, so_far_s)),
+                float(leads and self.checkpointer.is_busy),
+                *own_parts(before, self.group),
             ]
         )
-        if not short:
-            break
-        pieces = smaller_pieces(training, work, pieces, gradients.ran_out)
-    stalled_s = training.saving.wait_until_copied()  # the update changes what is being copied
-    rate = training.rate(work.step) * state.numbers.rate_factor
-    update = updater.update(rate)
-    state = state.after_step(work.tokens, step_s)
-    if scaling := updater.scaler.state_dict():
-        state = dataclasses.replace(state, loss_scaling=scaling)
-    seconds = time.perf_counter() - begun
-    parts = {
-        "data": waited_s,
-        **gradients.parts_s,
-        "checkpoint": stalled_s,
-        "optimizer": updater.update_s,
-    }
-    done = StepDone(
-        step=work.step,
-        epoch=training.plan.epoch_of(work.step),
-        loss=loss_sum / work.tokens,
-        tokens=work.tokens,
-        learning_rate=rate,
-        gradient_norm=update.gradient_norm,
-        updated=update.updated,
-        step_s=seconds,
-        parts_s={**parts, "rest": max(0.0, seconds - sum(parts.values()))},
-        traffic_bytes=training.traffic.of_step(),
-        counts=counts_of(training, work.amounts),
-        memory_peak_bytes=memory_peak_bytes(group.device),
-    )
-    return Taken(
-        state=state,
-        done=done,
-        interrupted=wishes > 0,
-        save_is_due=save_is_due > 0,
-        save_can_begin=not saver_is_busy,
-        parts_before=_parts_by_rank(before, parts_s) if before else [],
-    )
+        return Agreement(
+            loss_sum=loss_sum,
+            step_s=step_s,
+            stop_is_requested=requests > 0,
+            ran_out_of_memory=short > 0,
+            save_is_due=save_is_due > 0,
+            save_can_begin=not saver_is_busy,
+            parts_before=parts_by_rank(before, parts_s) if before else [],
+        )
+
+    def _counts(self, amounts: Amounts) -> dict[str, float]:
+        return {
+            "source_tokens": amounts.source_tokens,
+            "target_tokens": amounts.target_tokens,
+            "positions": amounts.positions,
+            "sequences": amounts.sequences,
+            "flops": training_flops(self.model, self.vocabulary, amounts),
+        }
 
 
-def _own_parts(before: StepDone | None, group: Group) -> list[float]:
-    """Returns this rank's parts at its place among those of all ranks, which are zeros."""
+def own_parts(before: StepDone | None, group: Group) -> list[float]:
+    """Returns this rank's parts of a step at its place among those of all ranks, which are 0."""
     size = len(RankParts._fields)
     places = [0.0] * (group.ranks * size)
     if before:
@@ -119,20 +170,10 @@ def _own_parts(before: StepDone | None, group: Group) -> list[float]:
     return places
 
 
-def _parts_by_rank(before: StepDone, summed: Sequence[float]) -> list[RankParts]:
+def parts_by_rank(before: StepDone, summed: Sequence[float]) -> list[RankParts]:
+    """Returns the parts of each rank from the sum over ranks of `own_parts`."""
     size = len(RankParts._fields)
     parts = [RankParts(*summed[at : at + size]) for at in range(0, len(summed), size)]
     if "communication" in before.parts_s:  # on all ranks or on none
         return parts
     return [each._replace(communication_s=None) for each in parts]
-
-
-def counts_of(training: Training, amounts: Amounts) -> dict[str, float]:
-    model, vocabulary = training.config.model, training.tokenizer.size
-    return {
-        "source_tokens": amounts.source_tokens,
-        "target_tokens": amounts.target_tokens,
-        "positions": amounts.positions,
-        "sequences": amounts.sequences,
-        "flops": training_flops(model, vocabulary, amounts),
-    }

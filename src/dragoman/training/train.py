@@ -1,4 +1,4 @@
-"""The training loop. It reads aloud: take a step, tell, look, save, and stop together."""
+"""The training loop: take a step, record it, evaluate, save, and stop with all ranks at once."""
 
 import dataclasses
 import logging
@@ -8,21 +8,20 @@ from dragoman.batches.loader import Loader
 from dragoman.config import Config
 from dragoman.console import duration
 from dragoman.distributed.consensus import raise_on_all_ranks
-from dragoman.distributed.group import join, reason_of
+from dragoman.distributed.group import Group, join, reason_of
 from dragoman.distributed.preemption import notices
-from dragoman.errors import DivergedError, FailedElsewhereError, RunError
+from dragoman.errors import DivergedError, FailedElsewhereError
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import AttemptEnded, CheckpointSaved, Incident, StepDone
+from dragoman.telemetry.events import AttemptEnded, Incident, StepDone
 from dragoman.training.divergence import judge
 from dragoman.training.ending import failed, planned_ending, preempted
-from dragoman.training.evaluate import evaluate
 from dragoman.training.interruption import Interruption, StopRequest, common_stop
 from dragoman.training.observer import Watch, watch_nothing
+from dragoman.training.recorder import record_clock_offset
 from dragoman.training.rollback import roll_back
-from dragoman.training.setup import Training, record_clock_offset, start
+from dragoman.training.setup import Trainer, start
 from dragoman.training.state import RunState
-from dragoman.training.step import take_step
-from dragoman.training.weight_check import compare
+from dragoman.training.weight_check import WeightCheck
 
 logger = logging.getLogger(__name__)
 
@@ -36,106 +35,112 @@ def train(
     watch: Watch = watch_nothing,
     interruption: Interruption | None = None,
 ) -> AttemptEnded:
-    """Trains a run to its end, from wherever it is; `interruption` may stop it between two steps.
+    """Trains a run to its end, from wherever it is, in this process as one rank or alone.
 
-    Collective: every rank must call. Installs no signal handlers.
+    `interruption` may ask it to stop; signal handlers are the caller's business. Returns the
+    event that ends the attempt. Collective: every rank must call.
     """
     interruption = interruption or Interruption()
     with (
         join(config.training.device) as group,
-        start(config, run, group, watch) as training,
+        start(config, run, group, watch) as (trainer, state),
         notices(config.preemption, interruption.notice) if group.local_rank == 0 else nullcontext(),
     ):
-        return run_steps(training, interruption)
+        trainer.recorder.progress.log(f"{run.root}{_first_words(trainer, state)}")
+        try:
+            ending = fit(trainer, state, interruption)
+        except BaseException as error:
+            failure = reason_of(error, group.pulse)
+            if not isinstance(failure, FailedElsewhereError):  # which another rank records
+                trainer.recorder.events.emit(failed(group.pulse.steps_done, failure))
+            if failure is error:
+                raise
+            raise failure from error
+        if ending.state == "finished":
+            trainer.checkpointer.forget_memory()
+        trainer.recorder.record_end(ending)
+        return ending
 
 
-def run_steps(training: Training, interruption: Interruption) -> AttemptEnded:
-    state, config = training.state, training.config
-    ending = planned_ending(config, training.last_step, state)
-    if evaluation_is_due(training.config, state, ending):
-        ending = None  # it was stopped in its last step, before it was looked at
-    training.narrator.say(_first_words(training, ending))
-    try:
-        while ending is None:  # again after each rollback
-            with Loader(
-                training.train_shards,
-                training.plan,
-                training.tokenizer,
-                training.group,
-                state.step + 1,
-            ) as loader:
-                state, ending = run_on(training, state, loader, interruption)
-    except BaseException as error:
-        failure = reason_of(error, training.group.pulse)
-        if not isinstance(failure, FailedElsewhereError):  # the rank that reports it records it too
-            training.events.emit(failed(training.group.pulse.steps_done, failure))
-        if failure is error:
-            raise
-        raise failure from error
-    if ending.state == "finished":
-        training.saving.forget_memory()
-    training.events.emit(ending)
-    training.narrator.say(f"{ending.state} at step {ending.step:,}: {ending.reason}")
-    return ending
-
-
-def run_on(
-    training: Training, state: RunState, loader: Loader, interruption: Interruption
-) -> tuple[RunState, AttemptEnded | None]:
-    """Steps until the run ends, or until it has gone back to an earlier one: then there is no end.
+def fit(trainer: Trainer, state: RunState, interruption: Interruption) -> AttemptEnded:
+    """Takes steps until the attempt ends, after each rollback from an earlier one again.
 
     Collective: every rank must call.
     """
-    config, group, saving = training.config, training.group, training.saving
-    ending = planned_ending(config, training.last_step, state)
+    ending = planned_ending(trainer.config, trainer.data.last_step, state)
+    if ending and not evaluation_is_due(trainer.config, state, ending):
+        return ending
+    while True:
+        with trainer.data.loader(trainer.group, state.step + 1) as loader:
+            state, ending = run_steps(trainer, state, loader, interruption)
+        if ending:
+            return ending
+
+
+def run_steps(
+    trainer: Trainer, state: RunState, loader: Loader, interruption: Interruption
+) -> tuple[RunState, AttemptEnded | None]:
+    """Takes steps until the attempt ends, or until a rollback: then there is no ending.
+
+    Collective: every rank must call.
+    """
+    config, group, updater = trainer.config, trainer.group, trainer.updater
+    checkpointer, recorder = trainer.checkpointer, trainer.recorder
+    last_step = trainer.data.last_step
     clocks_compared_s = state.elapsed_s
-    equal_at = compare(training, state.step, None)
-    if evaluation_is_due(config, state, ending):
-        state = evaluate(training, state)
-        ending = ending or planned_ending(config, training.last_step, state)
-        save(training, state, must=True, must_succeed=ending is not None)
+    weights = WeightCheck(updater.model, group, config.training, recorder.events)
+    weights.check(state.step)
+    ending = planned_ending(config, last_step, state)
+    if evaluation_is_due(config, state, ending):  # the attempt before was stopped when it was due
+        state = trainer.evaluator.evaluate(updater.objective, state, recorder)
+        ending = ending or planned_ending(config, last_step, state)
+        save(trainer, state, ending, must=True)
+
     before: StepDone | None = None
     while ending is None:
-        step = take_step(training, state, loader, interruption, before)
-        state, done, interrupted = step.state, step.done, step.interrupted
-        training.events.emit(done)
-        training.narrator.step(done)
-        if group.leads and before:
-            training.tell(training.observer.after_step(before, step.parts_before))
+        step = trainer.stepper.take(state, loader, interruption, before)
+        state, done, agreed = step.state, step.done, step.agreed
+        recorder.record_step(done)
+        if before:
+            recorder.observe_step(before, agreed.parts_before)
         before = done
-        tell_of_saves(training, done.step_s)
-        numbers, verdict = judge(state.numbers, done.step, done.loss, done.updated, config.training)
-        state = dataclasses.replace(state, numbers=numbers)
+        checkpointer.record_saves(recorder, done.step_s)
+
+        divergence, verdict = judge(
+            state.divergence, done.step, done.loss, done.updated, config.training
+        )
+        state = dataclasses.replace(state, divergence=divergence)
         if verdict.action == "skip":
-            training.report_incident(Incident(state.step, "update-skipped", verdict.what))
+            recorder.record_incident(Incident(state.step, "update-skipped", verdict.what))
         elif verdict.action == "stop":
             raise_on_all_ranks(group, DivergedError(f"step {state.step:,}: {verdict.what}"))
-        elif verdict.action == "roll back" and not interrupted:
-            state = roll_back(training, state, verdict)
-            save(training, state, must=True)  # so that it is known after a crash, too
+        elif verdict.action == "roll back" and not agreed.stop_is_requested:
+            vocabulary = trainer.data.tokenizer.size
+            state = roll_back(
+                config, vocabulary, group, updater, checkpointer, recorder, state, verdict
+            )
+            checkpointer.save(state, updater, must=True)  # so that it is known after a crash, too
             return state, None
-        if state.elapsed_s - clocks_compared_s >= CLOCKS_EVERY_S:  # of rank 0, on all ranks alike
-            record_clock_offset(group, training.events)
-            clocks_compared_s = state.elapsed_s
-        if comparison_is_due(config, state):
-            equal_at = compare(training, state.step, equal_at)
 
-        if interrupted:
-            requests = [r and StopRequest(*r) for r in group.gather(interruption.request)]
-            stop = common_stop(group.gather(group.host), requests)
-            ending = preempted(state.step, stop, group.ranks)
+        if state.elapsed_s - clocks_compared_s >= CLOCKS_EVERY_S:  # of rank 0, on all ranks alike
+            record_clock_offset(group, recorder.events)
+            clocks_compared_s = state.elapsed_s
+        if weights.is_due(state.step):
+            weights.check(state.step)
+
+        if agreed.stop_is_requested:
+            ending = stopped(group, state, interruption)
         else:
-            ending = planned_ending(config, training.last_step, state)
-        looked = not interrupted and evaluation_is_due(config, state, ending)
-        if looked:
-            state = evaluate(training, state)
-            ending = ending or planned_ending(config, training.last_step, state)
-        if looked or ending or (step.save_is_due and step.save_can_begin):
-            save(training, state, must=looked, must_succeed=ending is not None)
-        elif not step.save_is_due and saving.in_memory_is_due(
-            state
-        ):  # or the disk might never be free
-            saving.begin_in_memory(state, training.updater, training.model)
+            ending = planned_ending(config, last_step, state)
+        evaluates = not agreed.stop_is_requested and evaluation_is_due(config, state, ending)
+        if evaluates:
+            state = trainer.evaluator.evaluate(updater.objective, state, recorder)
+            ending = ending or planned_ending(config, last_step, state)
+        if evaluates or ending or (agreed.save_is_due and agreed.save_can_begin):
+            save(trainer, state, ending, must=evaluates)
+        elif not agreed.save_is_due and checkpointer.in_memory_is_due(state):
+            # Not where a save to disk waits for its turn: the disk might never be free.
+            checkpointer.save_in_memory(state, updater)
     return state, ending
 
 
@@ -144,72 +149,35 @@ def evaluation_is_due(config: Config, state: RunState, ending: AttemptEnded | No
     return is_time and state.evaluated_step < state.step
 
 
-def comparison_is_due(config: Config, state: RunState) -> bool:
-    every_steps = config.training.compare_every_steps
-    return every_steps > 0 and state.step % every_steps == 0
-
-
-def save(training: Training, state: RunState, must: bool, must_succeed: bool = False) -> None:
-    """Begin to save, and at the end of a run wait for it. A failing disk stops nothing before that.
+def save(trainer: Trainer, state: RunState, ending: AttemptEnded | None, must: bool) -> None:
+    """Saves a checkpoint; the last one of an attempt must succeed, the others may fail.
 
     Collective: every rank must call.
     """
-    training.group.pulse.enter("checkpoint")
-    training.saving.begin(state, training.updater, training.model, must or must_succeed)
-    if must_succeed:
-        training.saving.finish()
-        check_saved(training, state.step, tell_of_saves(training, 0.0, needed_step=state.step))
-
-
-def check_saved(training: Training, step: int, failure: Exception | None) -> None:
-    """Fail where rank 0's last save has failed, and say what that has cost.
-
-    Collective: every rank must call.
-    """
-    group = training.group
-    what = group.broadcast(str(failure) if failure else "")
-    if what:
-        newest = max(group.gather(training.saving.newest_step() if group.local_rank == 0 else 0))
-        raise_on_all_ranks(group, RunError(f"{what}; {loss_of_steps(step, newest)}"))
-
-
-def loss_of_steps(step: int, newest: int) -> str:
-    """In words: what is lost when step `newest` is the last that was saved, and `step` done."""
-    if newest >= step:
-        return f"no step is lost, since a whole checkpoint of step {step:,} was found"
-    kept = f"the newest step that is saved is {newest:,}" if newest else "no step has been saved"
-    return f"{kept}, so {step - newest:,} step(s) are lost"
-
-
-def tell_of_saves(
-    training: Training, step_s: float, needed_step: int | None = None
-) -> Exception | None:
-    """What has been saved beside the last steps; trouble is told once.
-
-    On rank 0, why the checkpoint of `needed_step` could not be saved.
-    """
-    failure = None
-    for saved in training.saving.results(step_s):
-        if saved.error is None and saved.folder:
-            training.events.emit(
-                CheckpointSaved(saved.step, saved.folder.name, saved.bytes, saved.write_s)
-            )
-        elif saved.error and saved.step == needed_step and training.group.leads:
-            failure = saved.error
-        elif saved.error and saved.is_news:
-            training.events.emit(Incident(saved.step, "checkpoint", str(saved.error)))
-            logger.warning(f"{saved.error}; training goes on and tries again later")
-    return failure
-
-
-def _first_words(training: Training, ending: AttemptEnded | None) -> str:
-    plan, state = training.plan, training.state
     if ending:
-        return f"{training.run.root} is complete: {ending.reason}"
+        trainer.checkpointer.save_last(state, trainer.updater, trainer.recorder)
+    else:
+        trainer.checkpointer.save(state, trainer.updater, must)
+
+
+def stopped(group: Group, state: RunState, interruption: Interruption) -> AttemptEnded:
+    """Returns the ending that some rank has been asked for. Collective: every rank must call."""
+    requests = [
+        StopRequest(*request) if request else None for request in group.gather(interruption.request)
+    ]
+    return preempted(state.step, common_stop(group.gather(group.host), requests), group.ranks)
+
+
+def _first_words(trainer: Trainer, state: RunState) -> str:
+    """Returns what the attempt will do, to follow the folder of the run."""
+    config, data = trainer.config, trainer.data
+    ending = planned_ending(config, data.last_step, state)
+    if ending and not evaluation_is_due(config, state, ending):
+        return f" is complete: {ending.reason}"
     begin = f"going on after step {state.step:,} ({duration(state.elapsed_s)} so far)"
     return (
-        f"{training.run.root}: {begin if state.step else 'starting'}; "
-        f"{training.group.ranks} worker(s) on {training.group.device.type}, "
-        f"{len(training.train_shards):,} pairs, {plan.steps_per_epoch:,} steps an epoch, "
-        f"{plan.micro_batches_per_step} micro-batches a step"
+        f": {begin if state.step else 'starting'}; "
+        f"{trainer.group.ranks} worker(s) on {trainer.group.device.type}, "
+        f"{len(data.shards):,} pairs, {data.plan.steps_per_epoch:,} steps an epoch, "
+        f"{data.plan.micro_batches_per_step} micro-batches a step"
     )

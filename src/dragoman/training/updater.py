@@ -1,10 +1,7 @@
-"""One optimizer update: forward and backward of this rank's micro-batches, then Adam."""
+"""The optimizer and its model: forward and backward of this rank's micro-batches, then Adam."""
 
 import hashlib
 import math
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,19 +14,20 @@ from dragoman.batches.loader import StepBatches
 from dragoman.config import Config, OptimizerSettings
 from dragoman.distributed.devices import PRECISIONS
 from dragoman.distributed.group import Group
-from dragoman.errors import UserError
+from dragoman.model.loss import Objective
+from dragoman.model.transformer import Transformer
 from dragoman.sync import Mark, Stopwatch, Sync, free_memory, is_out_of_memory
 from dragoman.training.tensors import whole
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """What this rank knows of a step whose gradients have travelled."""
+    """What this rank knows of a step whose gradients have been summed over the ranks."""
 
     loss_sum: float
     """Of this rank's micro-batches."""
     ran_out: bool
-    """Memory was too small: this rank has sent zeros, and the gradients are of no use to anyone."""
+    """This rank was out of memory and has sent zeros: the gradients are of no use to anyone."""
     parts_s: dict[str, float]
     """Without communication where it cannot be told from computing."""
 
@@ -50,10 +48,10 @@ class Update:
 
 
 class Updater:
-    """Holds what lives as long as the run: the optimizer and the loss scale."""
+    """Holds what is trained and lives as long as the run: model, optimizer and loss scale."""
 
-    def __init__(self, sync: Sync, objective: nn.Module, config: Config, group: Group) -> None:
-        self.sync, self._objective = sync, objective
+    def __init__(self, sync: Sync, objective: Objective, config: Config, group: Group) -> None:
+        self.sync, self.objective = sync, objective
         self._config, self._group = config, group
         self._stopwatch = Stopwatch(group.device)
         self._update: tuple[Mark, Mark] | None = None
@@ -66,8 +64,12 @@ class Updater:
             )
         )
 
+    @property
+    def model(self) -> Transformer:
+        return self.objective.model
+
     def gradients(self, work: StepBatches, pieces: int = 1) -> Gradients:
-        """Forward and backward, with each micro-batch in that many pieces.
+        """Runs forward and backward, with each micro-batch in that many pieces.
 
         Collective: every rank must call, with its own share of the same global batch.
         """
@@ -97,7 +99,7 @@ class Updater:
         return Gradients(0.0 if ran_out else total, ran_out, self._parts(passes))
 
     def update(self, learning_rate: float) -> Update:
-        """Change the weights, unless the gradients are not finite."""
+        """Changes the weights, unless the gradients are not finite."""
         self._group.pulse.enter("optimizer")
         begun = self._stopwatch.mark()
         for parameters in self.optimizer.param_groups:
@@ -115,8 +117,8 @@ class Updater:
         return Update(norm, updated)
 
     def _clip(self) -> torch.Tensor:
-        """Shorten the gradients to what is allowed; how long they were, over all parameters."""
-        parameters = list(self._objective.parameters())
+        """Clips the gradients; returns the norm that they had, over all parameters."""
+        parameters = list(self.objective.parameters())
         norm = whole(nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None))
         longest = self._config.optimizer.clip_norm or math.inf
         nn.utils.clip_grads_with_norm_(parameters, longest, norm)
@@ -155,7 +157,7 @@ class Updater:
 
 
 def _numbered_pieces(work: StepBatches, pieces: int) -> Iterator[tuple[str, Batch]]:
-    """Micro-batches of a rank, or their pieces, under what their dropout is seeded with."""
+    """Yields the micro-batches of a rank, or their pieces, with what seeds their dropout."""
     for number, batch in zip(work.numbers, work.batches, strict=True):
         if pieces == 1:
             yield str(number), batch
@@ -164,30 +166,8 @@ def _numbered_pieces(work: StepBatches, pieces: int) -> Iterator[tuple[str, Batc
                 yield f"{number}/{place}", piece
 
 
-def check_precision(precision: str, device: torch.device) -> None:
-    if precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
-        raise UserError(
-            f"{torch.cuda.get_device_name(device)} has no bf16; set training.precision to fp16, "
-            "which comes with loss scaling"
-        )
-    if precision != "fp32" and device.type == "cpu":
-        _check_half_products()
-
-
-def _check_half_products() -> None:
-    """Some virtual machines announce matrix units (AMX) that kill whoever uses them."""
-    probe = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); a @ a"
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=False)
-    if done.returncode < 0:
-        raise UserError(
-            f"this machine ends a product of half-precision matrices with "
-            f"{signal.Signals(-done.returncode).name}; set training.precision to fp32, or the "
-            "environment variable ONEDNN_MAX_CPU_ISA to AVX512_CORE_FP16"
-        )
-
-
 def seed_dropout(seed: int, step: int, micro_batch: str) -> None:
-    """Dropout belongs to the micro-batch, not to the rank that happens to compute it."""
+    """Seeds dropout by the micro-batch, whichever rank happens to compute it."""
     digest = hashlib.blake2b(f"{seed}/{step}/{micro_batch}".encode(), digest_size=8).digest()
     torch.manual_seed(int.from_bytes(digest) >> 1)
 

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from dragoman.config import TrainingSettings
 from dragoman.distributed.consensus import odd_ranks, raise_on_all_ranks
+from dragoman.distributed.group import Group
 from dragoman.errors import NamedRank, WeightsDifferError
 from dragoman.telemetry.events import Incident
-from dragoman.training.setup import Training
+from dragoman.telemetry.record.writer import EventWriter
 
 # Elements that are hashed at once: 6 MB of temporary memory, and 0.34 s for the 61 million weights
 # of transformer-base on one core; with a million at once 75 MB and 0.41 s (2026-11).
@@ -27,53 +29,56 @@ _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
 _MIX = 0xBF58476D1CE4E5B9 - (1 << 64)
 
 
-def compare(training: Training, step: int, equal_at: int | None) -> int | None:
-    """Stop all ranks where they hold different weights; else the step at which they were equal.
+class WeightCheck:
+    """Compares the ranks' weights, and remembers when they were last equal."""
 
-    `equal_at` is the step of the last comparison, None at the start. Collective: every rank must
-    call.
-    """
-    group = training.group
-    settings = training.config.training
-    nothing_in_common = group.ranks == 1 or settings.sharding == "full"
-    if nothing_in_common or settings.compare_every_steps == 0:
-        return None
-    hashes = tensor_hashes(dict(training.model.named_parameters()))
-    whole = hashlib.sha256(json.dumps(hashes).encode()).hexdigest()[:16]
-    if len(set(group.gather(whole))) > 1:
-        _stop_all(training, step, hashes, equal_at)
-    return step
+    def __init__(
+        self, model: nn.Module, group: Group, settings: TrainingSettings, events: EventWriter
+    ) -> None:
+        self._model, self._group, self._events = model, group, events
+        has_replicas = group.ranks > 1 and settings.sharding == "none"
+        self._every_steps = settings.compare_every_steps if has_replicas else 0
+        self._equal_at: int | None = None
 
+    def is_due(self, step: int) -> bool:
+        return self._every_steps > 0 and step % self._every_steps == 0
 
-def _stop_all(
-    training: Training, step: int, hashes: Mapping[str, int], equal_at: int | None
-) -> NoReturn:
-    group = training.group
-    hosts = group.gather(group.host)
-    hashes_by_rank = group.gather(hashes)
-    odd = odd_ranks(hashes_by_rank)
-    difference = described(hosts, hashes_by_rank, equal_at)
-    ranks = tuple(odd or range(group.ranks))
-    training.events.emit(Incident(step, "weights-differ", difference, ranks=ranks))
-    raise_on_all_ranks(
-        group,
-        WeightsDifferError(
-            f"step {step:,}: {difference}; move the checkpoints away that were saved since then "
-            "and start the same command again, and if it comes back, suspect that host's memory",
-            culprit=NamedRank(ranks[0], hosts[ranks[0]]) if len(ranks) == 1 else None,
-        ),
-    )
+    def check(self, step: int) -> None:
+        """Stops all ranks where they hold different weights. Collective: every rank must call."""
+        if self._every_steps == 0:
+            return
+        hashes = tensor_hashes(dict(self._model.named_parameters()))
+        digest = hashlib.sha256(json.dumps(hashes).encode()).hexdigest()[:16]
+        if len(set(self._group.gather(digest))) > 1:
+            self._stop_all(step, hashes)
+        self._equal_at = step
+
+    def _stop_all(self, step: int, hashes: dict[str, int]) -> NoReturn:
+        hosts = self._group.gather(self._group.host)
+        hashes_by_rank = self._group.gather(hashes)
+        odd = odd_ranks(hashes_by_rank) or range(self._group.ranks)
+        difference = described(hosts, hashes_by_rank, self._equal_at)
+        self._events.emit(Incident(step, "weights-differ", difference, ranks=tuple(odd)))
+        raise_on_all_ranks(
+            self._group,
+            WeightsDifferError(
+                f"step {step:,}: {difference}; move the checkpoints away that were saved since "
+                "then and start the same command again, and if it comes back, suspect that host's "
+                "memory",
+                culprit=NamedRank(odd[0], hosts[odd[0]]) if len(odd) == 1 else None,
+            ),
+        )
 
 
 def tensor_hashes(tensors: Mapping[str, Tensor]) -> dict[str, int]:
-    """64 bits for each tensor, exact whatever the device and its order of sums."""
+    """Returns 64 bits for each tensor, exact whatever the device and its order of sums."""
     sums = [_hash(tensor.detach()) for tensor in tensors.values()]
     # One copy from the device for all of them.
     return dict(zip(tensors, torch.stack(sums).tolist(), strict=True))
 
 
 def _hash(tensor: Tensor) -> Tensor:
-    """Sum over all elements of their bits mixed with their position, modulo 2^64."""
+    """Returns the sum over all elements of their bits mixed with their position, modulo 2^64."""
     if tensor.dtype is not torch.float32:
         raise TypeError(f"weights are kept in fp32, and this tensor is {tensor.dtype}")
     bits = tensor.contiguous().view(-1).view(torch.int32)
@@ -91,7 +96,10 @@ def _hash(tensor: Tensor) -> Tensor:
 def described(
     hosts: Sequence[str], hashes: Sequence[Mapping[str, int]], equal_at: int | None
 ) -> str:
-    """`hosts` and `hashes` are of each rank, of which not all are equal."""
+    """Returns who holds other weights, since when and in which tensors.
+
+    `hosts` and `hashes` are of each rank; not all hashes are equal.
+    """
     odd = odd_ranks(hashes)
     ranks = range(len(hosts)) if odd is None else odd
     usual = next(rank for rank in range(len(hosts)) if odd is None or rank not in odd)

@@ -5,6 +5,7 @@ import torch
 
 from dragoman.distributed import devices
 from dragoman.distributed.group import Group
+from dragoman.errors import UserError
 
 CPU = torch.device("cpu")
 
@@ -53,3 +54,12 @@ def test_a_process_remembers_the_most_memory_it_had():
     del content
     assert after >= max(before, 160e6)
     assert devices.memory_peak_bytes(CPU) >= after
+
+
+def test_a_device_without_bf16_is_named_with_what_it_has(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla V100")
+    with pytest.raises(UserError, match="Tesla V100 has no bf16; set"):
+        devices.check_precision("bf16", torch.device("cuda", 0))
+    devices.check_precision("bf16", torch.device("cpu"))
+    devices.check_precision("fp16", torch.device("cuda", 0))

@@ -2,7 +2,7 @@ import pytest
 
 from dragoman.errors import StorageError
 from dragoman.evaluation import translations as module
-from dragoman.evaluation.translations import AgainstBest, Translations
+from dragoman.evaluation.translations import ComparedWithBest, Translations
 from dragoman.rundir import RunDir, read_sentences
 
 REFERENCES = [f"the number {n} is a number and {n} is its name" for n in range(60)]
@@ -15,7 +15,7 @@ def run(tmp_path):
 
 
 def test_the_first_evaluation_is_compared_with_nothing(run):
-    assert Translations(run, "de").keep(10, None, WORSE, REFERENCES) == AgainstBest(None, None)
+    assert Translations(run, "de").keep(10, None, WORSE, REFERENCES) == ComparedWithBest(None, None)
     assert read_sentences(run.translations(10)) == WORSE
     assert read_sentences(run.references) == REFERENCES
 
@@ -39,7 +39,7 @@ def test_without_the_bests_translations_there_is_no_comparison(run, damage):
         path.unlink()
     else:
         path.write_bytes(b"one line\n" if damage == "shorter" else b"\xff\xfe\n" * 60)
-    assert kept.keep(20, 10, WORSE, REFERENCES) == AgainstBest(None, None)
+    assert kept.keep(20, 10, WORSE, REFERENCES) == ComparedWithBest(None, None)
 
 
 def test_a_disk_that_refuses_is_told_once_and_stops_nothing(run, monkeypatch):
@@ -52,8 +52,8 @@ def test_a_disk_that_refuses_is_told_once_and_stops_nothing(run, monkeypatch):
     monkeypatch.setattr(module, "write_sentences", refuse)
     first = kept.keep(20, 10, REFERENCES, REFERENCES)
     assert first.step == 10
-    assert "No space left on device" in first.trouble
-    assert kept.keep(30, 10, REFERENCES, REFERENCES).trouble == ""
+    assert "No space left on device" in first.problem
+    assert kept.keep(30, 10, REFERENCES, REFERENCES).problem == ""
 
 
 def test_line_feeds_in_a_translation_shift_no_line(run):

@@ -11,11 +11,11 @@ from dragoman.config import TrainingSettings
 from dragoman.training.divergence import (
     RATE_FACTOR,
     WINDOW,
-    Numbers,
+    DivergenceState,
     after_rollback,
     judge,
+    rollback_step,
     smaller_loss_scale,
-    step_to_go_back_to,
 )
 from dragoman.training.state import RunState
 
@@ -23,14 +23,14 @@ SETTINGS = TrainingSettings(steps=1)
 BAD = math.nan
 
 
-def run(losses, numbers=None, first=1, settings=SETTINGS):
+def run(losses, state=None, first=1, settings=SETTINGS):
     """Follow the losses, one a step, until a verdict says not to; NaN: a skipped update."""
-    numbers = numbers or Numbers()
+    state = state or DivergenceState()
     for step, loss in enumerate(losses, start=first):
-        numbers, verdict = judge(numbers, step, loss, math.isfinite(loss), settings)
+        state, verdict = judge(state, step, loss, math.isfinite(loss), settings)
         if verdict.action in ("roll back", "stop"):
-            return step, verdict, numbers
-    return None, None, numbers
+            return step, verdict, state
+    return None, None, state
 
 
 def is_calm(losses):
@@ -141,22 +141,22 @@ def test_a_resumed_run_comes_to_the_same_verdict_at_the_same_step():
     for cut in (1, 50, 350, 701, 740):
         _, _, before = run(losses[:cut])
         written = json.dumps({"numbers": dataclasses.asdict(before) | {"future": 1}})
-        kept = RunState.from_json(json.loads(written)).numbers
+        kept = RunState.from_json(json.loads(written)).divergence
         assert kept == before
         assert run(losses[cut:], kept, first=cut + 1) == whole
 
 
 def test_what_a_checkpoint_of_an_older_version_lacks_is_unknown():
-    assert RunState.from_json({"numbers": {}}).numbers == Numbers()
+    assert RunState.from_json({"numbers": {}}).divergence == DivergenceState()
 
 
 def test_updates_that_cannot_be_made_are_skipped_a_number_of_times_in_a_row():
-    numbers = run(learning(300))[2]
+    state = run(learning(300))[2]
     for count in range(1, SETTINGS.max_skipped + 1):
-        numbers, verdict = judge(numbers, 300 + count, 5.0, False, SETTINGS)
+        state, verdict = judge(state, 300 + count, 5.0, False, SETTINGS)
         assert verdict == ("skip", "gradients were not finite; the update was skipped", 0)
-        assert numbers.skipped == count
-    numbers, verdict = judge(numbers, 311, math.inf, False, SETTINGS)
+        assert state.skipped == count
+    state, verdict = judge(state, 311, math.inf, False, SETTINGS)
     assert verdict.action == "roll back"
     assert verdict.what == "the loss was not finite 11 times in a row"
     assert verdict.trusted_step == 300 - WINDOW
@@ -169,7 +169,7 @@ def test_one_good_step_ends_the_row():
 
 
 def test_a_loss_that_is_not_finite_counts_though_an_update_was_made():
-    _, verdict = judge(Numbers(), 1, math.nan, True, SETTINGS)
+    _, verdict = judge(DivergenceState(), 1, math.nan, True, SETTINGS)
     assert verdict.action == "skip"
 
 
@@ -182,13 +182,13 @@ def test_how_often_is_a_setting():
 def test_each_rollback_halves_the_rate_and_the_last_is_followed_by_a_stop():
     losses = learning(500, half_life=30.0)
     _, _, saved = run(losses[:200])
-    numbers, factors, actions = saved, [], []
+    state, factors, actions = saved, [], []
     for _ in range(SETTINGS.max_rollbacks + 1):
-        step, verdict, numbers = run(losses[200:] + [9.0] * 200, numbers, first=201)
+        step, verdict, state = run(losses[200:] + [9.0] * 200, state, first=201)
         assert 500 < step <= 500 + WINDOW
         actions.append(verdict.action)
-        factors.append(numbers.rate_factor)
-        numbers = after_rollback(numbers, restored=saved)
+        factors.append(state.rate_factor)
+        state = after_rollback(state, restored=saved)
     assert actions == ["roll back"] * 3 + ["stop"]
     assert factors == [1.0, 0.5, 0.25, 0.125]
     assert "after 3 rollbacks" in verdict.what
@@ -203,16 +203,16 @@ def test_a_rollback_forgets_the_trouble_and_remembers_itself():
     assert (back.skipped, back.recent, back.level) == (0, saved.recent, saved.level)
     assert (back.rollbacks, back.rate_factor) == (1, RATE_FACTOR)
     # From a checkpoint that knows of an earlier rollback, after two that it does not know of.
-    later = after_rollback(Numbers(rollbacks=2, rate_factor=0.25), restored=back)
+    later = after_rollback(DivergenceState(rollbacks=2, rate_factor=0.25), restored=back)
     assert (later.rollbacks, later.rate_factor) == (3, 0.125)
 
 
 def test_where_to_go_back_to():
-    assert step_to_go_back_to(450, [100, 300, 500]) == 300
-    assert step_to_go_back_to(300, [100, 300, 500]) == 300
-    assert step_to_go_back_to(50, [100, 300, 500]) == 100
-    assert step_to_go_back_to(50, []) == 0
-    assert step_to_go_back_to(0, [20, 40]) == 0
+    assert rollback_step(450, [100, 300, 500]) == 300
+    assert rollback_step(300, [100, 300, 500]) == 300
+    assert rollback_step(50, [100, 300, 500]) == 100
+    assert rollback_step(50, []) == 0
+    assert rollback_step(0, [20, 40]) == 0
 
 
 def test_the_loss_scale_does_not_have_to_fall_all_the_way_again():

@@ -35,7 +35,7 @@ def poisoned(digits, tmp_path, monkeypatch):
             now["tries"][work.step] = now["tries"].get(work.step, 0) + 1
             found = real_gradients(self, work, pieces)
             if is_bad(work.step, now["tries"][work.step]):
-                for parameter in self._objective.parameters():
+                for parameter in self.objective.parameters():
                     parameter.grad.fill_(math.nan)
             return found
 

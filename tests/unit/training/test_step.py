@@ -3,7 +3,7 @@ import torch
 from dragoman.distributed.group import Group
 from dragoman.telemetry.events import StepDone
 from dragoman.training.observer import RankParts
-from dragoman.training.step import _own_parts, _parts_by_rank
+from dragoman.training.step import own_parts, parts_by_rank
 
 PARTS = ("data", "forward", "backward", "communication", "checkpoint", "optimizer", "rest")
 
@@ -15,13 +15,13 @@ def done(rank, parts=PARTS):
 
 def message(events):
     group = [Group(rank, len(events), rank, torch.device("cpu")) for rank in range(len(events))]
-    each = [_own_parts(event, member) for event, member in zip(events, group, strict=True)]
+    each = [own_parts(event, member) for event, member in zip(events, group, strict=True)]
     return [sum(values) for values in zip(*each, strict=True)]
 
 
 def test_the_parts_of_every_rank_come_out_of_one_sum():
     events = [done(rank) for rank in range(3)]
-    assert _parts_by_rank(events[0], message(events)) == [
+    assert parts_by_rank(events[0], message(events)) == [
         RankParts.of(event.parts_s) for event in events
     ]
 
@@ -29,7 +29,7 @@ def test_the_parts_of_every_rank_come_out_of_one_sum():
 def test_communication_that_nobody_can_tell_from_computing_is_not_zero():
     without = [part for part in PARTS if part != "communication"]
     events = [done(rank, without) for rank in range(2)]
-    found = _parts_by_rank(events[0], message(events))
+    found = parts_by_rank(events[0], message(events))
     assert [parts.communication_s for parts in found] == [None, None]
     assert [parts.forward_s for parts in found] == [1.0, 11.0]
 

@@ -28,12 +28,11 @@ from dragoman.telemetry.events import (
     StepDone,
 )
 from dragoman.telemetry.read.events import read_events
-from dragoman.training import train as loop
-from dragoman.training import updater as step_module
-from dragoman.training.checkpointing import roots_of
+from dragoman.training.checkpointing import Checkpointer, roots_of
 from dragoman.training.interruption import Interruption
 from dragoman.training.setup import start
 from dragoman.training.train import train
+from dragoman.training.updater import Updater
 
 ALONE = Group(0, 1, 0, torch.device("cpu"))
 
@@ -189,7 +188,8 @@ def test_a_slow_disk_holds_nobody_up_and_gets_the_next_save_when_it_is_ready(run
         return real(root, snapshot)
 
     monkeypatch.setattr(background, "save_snapshot", save_snapshot)
-    monkeypatch.setattr(loop, "tell_of_saves", _at_step(7, ready.set, loop.tell_of_saves))
+    record_saves = _at_step(7, ready.set, Checkpointer.record_saves)
+    monkeypatch.setattr(Checkpointer, "record_saves", record_saves)
     _, run = run_with(
         *("training.steps=40", "evaluation.every_steps=100", "checkpoints.every_steps=2"),
     )
@@ -201,21 +201,21 @@ def test_a_slow_disk_holds_nobody_up_and_gets_the_next_save_when_it_is_ready(run
 def test_snapshots_in_memory_leave_time_for_those_on_disk(run_with, monkeypatch, tmp_path):
     """Each is in flight while the next step asks whether to save, and done when that step ends."""
     step_ends = threading.Event()
-    real_save, real_tell = background.save_snapshot, loop.tell_of_saves
+    real_save, real_record = background.save_snapshot, Checkpointer.record_saves
 
     def save_snapshot(root, snapshot):
         if root.is_relative_to(tmp_path / "ram"):
             assert step_ends.wait(60)
         return real_save(root, snapshot)
 
-    def tell_of_saves(training, *arguments, **more):
+    def record_saves(self, *arguments, **more):
         step_ends.set()
-        training.saving.finish()
+        self.finish()
         step_ends.clear()
-        real_tell(training, *arguments, **more)
+        return real_record(self, *arguments, **more)
 
     monkeypatch.setattr(background, "save_snapshot", save_snapshot)
-    monkeypatch.setattr(loop, "tell_of_saves", tell_of_saves)
+    monkeypatch.setattr(Checkpointer, "record_saves", record_saves)
     _, run = run_with(
         *("training.steps=12", "evaluation.every_steps=100", "checkpoints.every_steps=3"),
         *("checkpoints.memory_every_steps=1", f"checkpoints.memory_folder={tmp_path / 'ram'}"),
@@ -280,14 +280,14 @@ def test_gradients_that_are_not_finite_change_nothing_and_are_told(run_with, mon
 
 
 def test_a_failure_is_recorded_with_its_step_and_raised(run_with, monkeypatch, tmp_path):
-    real = step_module.Updater.gradients
+    real = Updater.gradients
 
     def failing(self, work, pieces):
         if work.step == 4:
             raise RuntimeError("the device is gone")
         return real(self, work, pieces)
 
-    monkeypatch.setattr(step_module.Updater, "gradients", failing)
+    monkeypatch.setattr(Updater, "gradients", failing)
     with pytest.raises(RuntimeError, match="the device is gone"):
         run_with("training.steps=9")
     run = RunDir(tmp_path / "run")
@@ -371,15 +371,6 @@ def test_a_device_that_is_not_there_is_refused(run_with):
         pytest.skip("this machine has one")
     with pytest.raises(UserError, match=r"set training\.device to cpu"):
         run_with("training.device=cuda")
-
-
-def test_a_device_without_bf16_is_named_with_what_it_has(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla V100")
-    with pytest.raises(UserError, match="Tesla V100 has no bf16; set"):
-        step_module.check_precision("bf16", torch.device("cuda", 0))
-    step_module.check_precision("bf16", torch.device("cpu"))
-    step_module.check_precision("fp16", torch.device("cuda", 0))
 
 
 def test_the_first_words_say_what_will_happen(run_with, caplog):

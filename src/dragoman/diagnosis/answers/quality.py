@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.phrasing import count
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.record import ScoredSplit
+from dragoman.evaluation.scores import ScoredSplit
 from dragoman.telemetry.events import Evaluated
 
 KEY = "quality"

@@ -14,6 +14,7 @@ from dragoman.console import Progress
 from dragoman.diagnosis.run.settings import read_settings
 from dragoman.diagnosis.run.validate import validated
 from dragoman.errors import CorruptFileError, UserError
+from dragoman.evaluation.scores import ScoredSplit, score_files
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
 from dragoman.telemetry.read.events import event_files
@@ -21,26 +22,6 @@ from dragoman.telemetry.read.reader import read_tables
 from dragoman.telemetry.read.tables import RunTables
 
 Content = TypeVar("Content")
-
-
-class ScoredSplit(BaseModel):
-    """evaluation-<split>.json, which `dragoman evaluate` writes."""
-
-    model_config = ConfigDict(frozen=True)
-
-    split: str
-    steps: list[int]
-    """Of the checkpoints whose weights were averaged; one step: of that checkpoint alone."""
-    sentences: int
-    beam: int
-    bleu: float
-    chrf: float
-    bleu_signature: str
-    chrf_signature: str
-    bleu_low: float | None = None
-    """With bleu_high the 95 % interval; None: written before there was one."""
-    bleu_high: float | None = None
-    samples: list[dict[str, str]] = []
 
 
 class Member(BaseModel):
@@ -107,7 +88,7 @@ def read_run(run: RunDir, read_at: float) -> RunRecord:
     if left_out:
         events = "1 event holds" if left_out == 1 else f"{left_out:,} events hold"
         unreadable.append(f"{run.events}: {events} figures that cannot be, and are left out")
-    scored = (readable(path, ScoredSplit.model_validate) for path in _scored_files(run))
+    scored = (readable(path, ScoredSplit.model_validate) for path in score_files(run))
     return RunRecord(
         root=str(run.root),
         config=config,
@@ -135,12 +116,6 @@ def _tables(run: RunDir) -> RunTables:
             f"{run.events}: cannot be read ({error.strerror or error}); "
             "ask for the right to read what is in it"
         ) from error
-
-
-def _scored_files(run: RunDir) -> list[Path]:
-    """Test comes first: it is the score that counts."""
-    found = run.root.glob(run.evaluation("*").name)
-    return sorted(found, key=lambda path: (path != run.evaluation("test"), path.name))
 
 
 def _members(manifest: dict[str, Any]) -> dict[int, list[Member]]:

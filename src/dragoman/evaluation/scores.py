@@ -1,0 +1,50 @@
+"""evaluation-<split>.json: the scores of a trained model on a split. Without torch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from dragoman.rundir import RunDir, read_json, write_json, write_sentences
+
+SAMPLES = 20
+"""Translations that are kept beside the scores, for a person to read."""
+
+
+class ScoredSplit(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    split: str
+    steps: list[int]
+    """Of the checkpoints whose weights were averaged; one step: of that checkpoint alone."""
+    sentences: int
+    beam: int
+    length_penalty: float | None = None
+    """None: written before it was kept."""
+    bleu: float
+    chrf: float
+    bleu_signature: str
+    chrf_signature: str
+    bleu_low: float | None = None
+    """With bleu_high the 95 % interval; None: written before there was one."""
+    bleu_high: float | None = None
+    samples: list[dict[str, str]] = []
+
+
+def write_scores(
+    run: RunDir, scored: ScoredSplit, translations: Sequence[str], references: Sequence[str]
+) -> None:
+    """Writes the scores and both texts, so that runs can be compared sentence by sentence."""
+    write_sentences(run.evaluation_text(scored.split, "translations"), translations)
+    write_sentences(run.evaluation_text(scored.split, "references"), references)
+    write_json(run.evaluation(scored.split), scored.model_dump(mode="json"))
+
+
+def read_scores(run: RunDir, split: str) -> ScoredSplit:
+    return ScoredSplit.model_validate(read_json(run.evaluation(split)))
+
+
+def score_files(run: RunDir) -> list[Path]:
+    """Returns the files of all scored splits; test comes first: it is the score that counts."""
+    found = run.root.glob(run.evaluation("*").name)
+    return sorted(found, key=lambda path: (path != run.evaluation("test"), path.name))

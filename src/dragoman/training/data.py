@@ -1,0 +1,57 @@
+"""What a run learns from: its training pairs, and how they are cut into batches and steps."""
+
+from dataclasses import dataclass
+
+from dragoman.batches.loader import Loader
+from dragoman.batches.plan import BatchPlan
+from dragoman.config import Config
+from dragoman.distributed.consensus import all_or_none
+from dragoman.distributed.group import Group
+from dragoman.errors import UserError
+from dragoman.shards.files import Shards
+from dragoman.shards.passport import PreparedData
+from dragoman.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    tokenizer: Tokenizer
+    shards: Shards
+    plan: BatchPlan
+    last_step: int | None
+    """Where training.steps or training.epochs end the run; None: neither is set."""
+
+    def loader(self, group: Group, first_step: int) -> Loader:
+        return Loader(self.shards, self.plan, self.tokenizer, group, first_step)
+
+
+def open_training_data(prepared: PreparedData, config: Config, group: Group) -> TrainingData:
+    """Collective: every rank must call."""
+    tokenizer = all_or_none(group, prepared.tokenizer)
+    shards = all_or_none(group, lambda: prepared.shards("train"))
+    plan = all_or_none(group, lambda: plan_batches(shards, config, group.ranks))
+    return TrainingData(tokenizer, shards, plan, last_planned_step(config, plan))
+
+
+def plan_batches(shards: Shards, config: Config, ranks: int) -> BatchPlan:
+    settings = config.training
+    plan = BatchPlan(
+        shards.lengths(), settings.tokens_per_update, settings.micro_batch_tokens, settings.seed
+    )
+    if ranks > plan.micro_batches_per_step:
+        raise UserError(
+            f"{ranks} workers, but a step has only {plan.micro_batches_per_step} micro-batches to "
+            "share out; start fewer workers, or lower training.micro_batch_tokens "
+            f"(now {settings.micro_batch_tokens}) in a new run"
+        )
+    return plan
+
+
+def last_planned_step(config: Config, plan: BatchPlan) -> int | None:
+    """Returns the first step at which training.steps or training.epochs end the run, if any."""
+    limits = []
+    if config.training.steps is not None:
+        limits.append(config.training.steps)
+    if config.training.epochs is not None:
+        limits.append(config.training.epochs * plan.steps_per_epoch)
+    return min(limits, default=None)
