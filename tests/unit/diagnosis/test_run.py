@@ -154,13 +154,13 @@ def reword(run):
         return wordings.setdefault(value, f"wording {chr(ord('a') + len(wordings))}")
 
     for path in sorted(run.events.glob("*.jsonl")):
-        lines = []
-        for line in path.read_text(encoding="utf-8").splitlines():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for place, line in enumerate(lines):
             if line.startswith(HEADS):
                 content = json.loads(line)
                 texts = {name for kind, name in FREE_TEXT if kind == content["kind"]}
-                line = json.dumps(content | {name: other(content[name]) for name in texts})
-            lines.append(line)
+                content |= {name: other(content[name]) for name in texts}
+                lines[place] = json.dumps(content)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return wordings
 

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.report.fake_run import evaluated, started, step
@@ -6,7 +5,6 @@ from unit.report.fake_run import evaluated, started, step
 from dragoman.diagnosis import questions, unasked
 from dragoman.diagnosis.answers import faults, hangs, memory, network, padding, stragglers
 from dragoman.diagnosis.questions import QUESTIONS, answers_of
-from dragoman.diagnosis.run.validate import validated
 from dragoman.diagnosis.unasked import unasked_of
 from dragoman.telemetry.events import (
     AttemptEnded,
@@ -14,9 +12,7 @@ from dragoman.telemetry.events import (
     DeviceFound,
     Incident,
     SensorReading,
-    StepDone,
 )
-from dragoman.telemetry.read.tables import read_tables
 
 
 def usual_run(tmp_path, **more):
@@ -64,21 +60,6 @@ def test_a_run_in_order_has_nothing_to_add(tmp_path):
     run = usual_run(tmp_path, beside=lambda rank, end: [(end + 1, ended)])
 
     assert [f.key for f in unasked_of(read(run))] == []
-
-
-def test_a_long_silence_between_steps_is_a_hang(tmp_path):
-    run = new_run(tmp_path)
-    run.with_events(
-        [
-            (0.0, started()),
-            *((float(n), step(n)) for n in (1, 2, 3)),
-            (1000.0, step(4)),
-            (1001.0, AttemptEnded(4, "finished", "done")),
-        ]
-    )
-    (silence,) = hangs.silences_in(read(run))
-
-    assert (silence.step, silence.seconds) == (3, 996.0)
 
 
 def test_evaluations_and_saves_are_no_hangs(tmp_path):
@@ -265,28 +246,3 @@ def test_a_run_of_several_attempts_without_faults_says_so(tmp_path):
     )
 
     assert faults.finding(read(run)).verdict == "none"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "left"),
-    [
-        ('"step_s":1.0', '"step_s":-1.0', 2),
-        ('"step_s":1.0', '"step_s":NaN', 2),
-        ('"step_s":1.0', '"step_s":1e300', 2),
-        ('"data":0.25', '"data":Infinity', 3),
-        ('"learning_rate":0.0002', '"learning_rate":Infinity', 2),
-    ],
-)
-def test_what_cannot_be_is_left_out(tmp_path, before, after, left):
-    run = new_run(tmp_path)
-    run.with_events([(0.0, started()), *((float(n), step(n)) for n in (1, 2, 3))])
-    path = run.directory.events_of(1, 0)
-    lines = path.read_text().splitlines()
-    assert before in lines[2]
-    path.write_text("\n".join([*lines[:2], lines[2].replace(before, after), lines[3]]) + "\n")
-    tables, left_out = validated(read_tables(run.directory))
-
-    assert len(tables[StepDone]) == left
-    assert left_out == 3 - left
-    if left == 3:
-        assert np.isnan(tables[StepDone].groups["parts_s"]["data"]).tolist() == [False, True, False]
