@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 import typing
 
 import pytest
@@ -9,9 +10,11 @@ from scenarios.simulate import write_run
 from scenarios.table import SCENARIOS
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
+from dragoman.config import parse_config
 from dragoman.diagnosis.questions import answers_of
 from dragoman.diagnosis.run.facts import read_facts
 from dragoman.diagnosis.unasked import unasked_of
+from dragoman.preparation import prepare
 from dragoman.report.build import report_of
 from dragoman.report.write import to_json
 from dragoman.rundir import RunDir
@@ -25,6 +28,7 @@ from dragoman.telemetry.events import (
     SensorReading,
     SensorsFound,
 )
+from dragoman.training.train import train
 
 FREE_TEXT = {
     ("incident", "message"),
@@ -96,6 +100,14 @@ def test_rewording_an_end_changes_only_what_is_quoted(tmp_path, state, cause):
     ended = AttemptEnded(4, state, "rank 1 on host-1 is gone\n  it stood there", cause, 1, "host-1")
     run = recorded_run(tmp_path, Incident(4, "other", "the disk is full"), ended)
     check_rewording(run.directory, WALL_AT + 100.0)
+
+
+def test_rewording_what_a_real_training_run_recorded_changes_only_what_is_quoted(digits, tmp_path):
+    config = parse_config(digits.read_text(), "x.toml", ["training.steps=8"])
+    prepare(config)
+    run = RunDir(tmp_path / "run")
+    train(config, run)
+    check_rewording(run, read_at=time.time())
 
 
 def recorded_run(root, incident, ended):
