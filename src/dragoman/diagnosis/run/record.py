@@ -1,4 +1,4 @@
-"""Reads the files of a run into one value. A damaged file is named in it and stops nothing."""
+"""Reads all files of a run into one value, which names the files that are damaged."""
 
 import sys
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ class RunRecord:
     config: Config
     passport: Passport | None
     members: dict[int, list[Member]]
-    """Attempt -> who took part in it."""
+    """By attempt."""
     heartbeat_at: float | None
     tables: RunTables
     """All events, without those that cannot be; `timeline` says which of them count."""
@@ -92,7 +92,7 @@ class RunRecord:
     checkpoints: list[CheckpointFolder]
     """Oldest first."""
     best_checkpoint: str
-    """Name of the folder that the link `best` points to; empty: none."""
+    """The folder that the link `best` points to; empty: there is none."""
     unreadable: list[str]
     """One sentence for each damaged file, and for all that this version does not understand."""
     read_at: float
@@ -161,7 +161,7 @@ def _tables(run: RunDir) -> RunTables:
 
 
 def _scored_files(run: RunDir) -> list[Path]:
-    """Test comes first: it is the score that counts."""
+    """Returns the files of scores, test first: it is the one that counts."""
     found = run.root.glob(run.evaluation("*").name)
     return sorted(found, key=lambda path: (path != run.evaluation("test"), path.name))
 
@@ -178,7 +178,7 @@ def _checkpoints(root: Path) -> list[CheckpointFolder]:
 
 
 def _file_bytes(folder: Path) -> dict[str, int]:
-    """Name -> size. Empty for a folder that a running training removes at this moment."""
+    """By name; empty for a folder that a running training removes at this moment."""
     try:
         return {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     except OSError:
