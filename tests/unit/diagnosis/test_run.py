@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 import typing
 
 import pytest
@@ -10,8 +11,10 @@ from scenarios.simulate import write_run
 from scenarios.table import SCENARIOS
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
+from dragoman.config import parse_config
 from dragoman.diagnosis.questions import answers_of
 from dragoman.diagnosis.run.facts import read_facts
+from dragoman.preparation import prepare
 from dragoman.report.build import report_of
 from dragoman.report.write import to_json
 from dragoman.rundir import RunDir
@@ -25,6 +28,7 @@ from dragoman.telemetry.events import (
     SensorReading,
     SensorsFound,
 )
+from dragoman.training.train import train
 
 FREE_TEXT = {
     ("incident", "message"),
@@ -98,6 +102,14 @@ def test_rewording_an_end_changes_only_what_is_quoted(tmp_path, state, cause):
     check_rewording(run.directory, WALL_AT + 100.0)
 
 
+def test_rewording_what_a_real_training_run_recorded_changes_only_what_is_quoted(digits, tmp_path):
+    config = parse_config(digits.read_text(), "x.toml", ["training.steps=8"])
+    prepare(config)
+    run = RunDir(tmp_path / "run")
+    train(config, run)
+    check_rewording(run, read_at=time.time())
+
+
 def recorded_run(root, incident, ended):
     run = FakeRun(root / "run").with_manifest()
     sensors = SensorsFound(
@@ -154,13 +166,13 @@ def reword(run):
         return wordings.setdefault(value, f"wording {chr(ord('a') + len(wordings))}")
 
     for path in sorted(run.events.glob("*.jsonl")):
-        lines = []
-        for line in path.read_text(encoding="utf-8").splitlines():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for place, line in enumerate(lines):
             if line.startswith(HEADS):
                 content = json.loads(line)
                 texts = {name for kind, name in FREE_TEXT if kind == content["kind"]}
-                line = json.dumps(content | {name: other(content[name]) for name in texts})
-            lines.append(line)
+                content |= {name: other(content[name]) for name in texts}
+                lines[place] = json.dumps(content)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return wordings
 

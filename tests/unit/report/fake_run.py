@@ -7,6 +7,7 @@ import numpy as np
 
 from dragoman.rundir import RunDir, write_json
 from dragoman.telemetry.events import (
+    FORMAT,
     AttemptStarted,
     Evaluated,
     Event,
@@ -41,7 +42,7 @@ WALL_AT, MONOTONIC_AT = 1_700_000_000.0, 500.0
 
 
 def started(attempt: int = 1, rank: int = 0, ranks: int = 1, first_step: int = 1) -> AttemptStarted:
-    return AttemptStarted(attempt, rank, ranks, f"host-{rank}", "cpu", first_step)
+    return AttemptStarted(attempt, rank, ranks, f"host-{rank}", "cpu", first_step, FORMAT)
 
 
 def step(number: int, step_s: float = 1.0, **changes: object) -> StepDone:

@@ -18,7 +18,7 @@ WAYS = ("sent", "received")
 
 
 class HostTraffic(NamedTuple):
-    """Of one host, in the steps that count. NaN: not recorded."""
+    """What one host sends and receives in the steps that count. NaN: not recorded."""
 
     host: str
     bytes_per_step: dict[str, float]
@@ -48,65 +48,51 @@ def host_traffic_of(
     steps_by_rank: Mapping[int, Table],
     sensors: Mapping[str, HostSensors],
 ) -> list[HostTraffic]:
-    """Of each host that has counted, in the order of the ranks."""
-    counted: dict[str, list[tuple[Array, ...]]] = defaultdict(list)
+    """Returns the traffic of each host that has counted it, in the order of the ranks."""
+    counted: dict[str, list[Array]] = defaultdict(list)
     for attempt in attempts:
         for rank, steps in steps_by_rank.items():
-            begin, end = np.searchsorted(steps["attempt"], [attempt.number, attempt.number + 1])
-            sent, received, predicted = (
-                group_column(steps, "traffic_bytes", way)[begin:end] for way in (*WAYS, "predicted")
-            )
-            step_s = steps["step_s"][begin:end]
-            told = ~np.isnan(sent) & (step_s > 0)
-            if told.any():
-                columns = (sent[told], received[told], predicted[told], step_s[told])
-                counted[host_of(attempt, rank)].append(columns)
+            own = slice(*np.searchsorted(steps["attempt"], [attempt.number, attempt.number + 1]))
+            ways = (group_column(steps, "traffic_bytes", way)[own] for way in (*WAYS, "predicted"))
+            columns = np.stack([*ways, steps["step_s"][own]])
+            is_counted = ~np.isnan(columns[0]) & (columns[-1] > 0)
+            if is_counted.any():
+                counted[host_of(attempt, rank)].append(columns[:, is_counted])
     has_one_host = len({host for a in attempts for host in a.host_names}) <= 1
     return [
-        _of_host(host, pieces, sensors.get(host), has_one_host) for host, pieces in counted.items()
+        _traffic_of(
+            np.concatenate(pieces, axis=1), sensors.get(host, HostSensors(host)), has_one_host
+        )
+        for host, pieces in counted.items()
     ]
 
 
-def _of_host(
-    host: str,
-    pieces: Sequence[tuple[Array, ...]],
-    sensors: HostSensors | None,
-    has_one_host: bool,
-) -> HostTraffic:
-    sent, received, predicted, step_s = (
-        np.concatenate(columns) for columns in zip(*pieces, strict=True)
-    )
-    total_s = float(step_s.sum())
-    interface = sensors.busiest_interface(with_loopback=False) if sensors else ""
-    if has_one_host:  # nothing that its ranks say to each other passes a port
-        interface = LOOPBACK
-    peaks = dict.fromkeys(WAYS, math.nan)
-    port_rate = retransmitted = reading_s = math.nan
-    if sensors and interface:
-        for way in WAYS:
-            seen = sensors.rates(f"network/{interface}/{way}_bytes_total")
-            peaks[way] = float(seen.max()) if len(seen) else math.nan
-        port_rate = sensors.port_rate(interface)
-        reading_s = sensors.reading_s
-        segments = sensors.gained("tcp/sent_segments_total")
-        again = sensors.gained("tcp/retransmitted_segments_total")
-        retransmitted = again / segments if segments else math.nan
+def _traffic_of(columns: Array, sensors: HostSensors, has_one_host: bool) -> HostTraffic:
+    """`columns`: sent, received and predicted bytes and the seconds of each step."""
+    sent, received, predicted, step_s = columns
+    # Where there is one host, nothing that its ranks say to each other passes a port.
+    interface = LOOPBACK if has_one_host else sensors.busiest_interface(with_loopback=False)
+    segments = sensors.gained("tcp/sent_segments_total")
+    again = sensors.gained("tcp/retransmitted_segments_total")
     return HostTraffic(
-        host=host,
+        host=sensors.host,
         bytes_per_step={
             "sent": _median(sent),
             "received": _median(received),
             "predicted": _median(predicted),
         },
         rates={
-            "sent": float(np.nansum(sent)) / total_s,
-            "received": float(np.nansum(received)) / total_s,
+            "sent": float(np.nansum(sent) / step_s.sum()),
+            "received": float(np.nansum(received) / step_s.sum()),
         },
-        peak_rates=peaks,
-        reading_s=reading_s,
+        peak_rates={
+            way: max(sensors.rates(f"network/{interface}/{way}_bytes_total"), default=math.nan)
+            for way in WAYS
+        },
+        reading_s=sensors.reading_s,
         interface=interface,
-        port_rate=port_rate,
-        retransmitted=retransmitted,
+        port_rate=sensors.port_rate(interface),
+        retransmitted=again / segments if segments else math.nan,
     )
 
 
@@ -116,14 +102,15 @@ def _median(values: Array) -> float:
 
 
 def gradient_bytes(record: RunRecord) -> float:
-    """Of one rank in fp32."""
+    """Returns the size of one rank's gradients in fp32."""
     passport = record.passport
     vocabulary = passport.vocabulary if passport else record.config.tokenizer.vocabulary
     return float(size_of(record.config.model, vocabulary).gradient_bytes)
 
 
 def link_between(record: RunRecord, nodes: Sequence[HostTraffic]) -> Link:
-    """The node that sends most, over the link that can least: a ring is as fast as that one."""
+    """Returns the link of the host that sends most over the port that can least: a ring is as fast
+    as that one."""
 
     def least(values: Iterable[float]) -> float:
         return min((value for value in values if not math.isnan(value)), default=math.nan)

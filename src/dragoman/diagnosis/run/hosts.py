@@ -1,8 +1,8 @@
-"""What the sensors of each host said while steps were done."""
+"""What the sensors of each host have read while steps were done."""
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,28 +22,30 @@ LOOPBACK = "lo"
 
 @dataclass(frozen=True)
 class HostSensors:
-    """Of one host, over all attempts."""
+    """The sensors of one host, over all attempts."""
 
     host: str
-    readings: list[Table]
-    """One of each attempt, in order."""
-    cores: int | None
+    readings: list[Table] = field(default_factory=list)
+    """One table of each attempt, in order."""
+    cores: int | None = None
     """Logical processors; None: not recorded."""
-    link_bytes_per_s: dict[str, float]
+    link_bytes_per_s: dict[str, float] = field(default_factory=dict)
     """Network interface -> the rate that it announces."""
 
     def names(self) -> list[str]:
         return list(dict.fromkeys(n for table in self.readings for n in table.groups["values"]))
 
     def devices(self, group: str, value: str) -> list[str]:
-        """Of values named <group>/<device>/<value>."""
-        cut = (
-            (name.split("/", 1)[0], *name.split("/", 1)[-1].rsplit("/", 1)) for name in self.names()
-        )
-        return [parts[1] for parts in cut if len(parts) == 3 and parts[::2] == (group, value)]
+        """Returns the devices of all values named <group>/<device>/<value>."""
+        begin, end = f"{group}/", f"/{value}"
+        return [
+            name.removeprefix(begin).removesuffix(end)
+            for name in self.names()
+            if name.startswith(begin) and name.endswith(end) and len(name) > len(begin + end)
+        ]
 
     def levels(self, name: str) -> Array:
-        """All that was read, without gaps."""
+        """Returns all that was read, without gaps."""
         values = [group_column(table, "values", name) for table in self.readings]
         return _finite(np.concatenate([np.empty(0), *values]))
 
@@ -53,8 +55,8 @@ class HostSensors:
         return float(levels.mean()) if len(levels) else float("nan")
 
     def rates(self, name: str) -> Array:
-        """A second, of a counter, between readings that follow each other closely enough to tell
-        and far enough apart to be counted well."""
+        """Returns what a counter gained a second between each two readings; those that follow each
+        other too closely to be counted well are left out."""
         found = [np.empty(0)]
         for table in self.readings:
             passed_s = np.diff(table["monotonic_at"])
@@ -67,23 +69,23 @@ class HostSensors:
 
     @property
     def reading_s(self) -> float:
-        """Between two readings, in the median; NaN: there are not two."""
+        """The median time between two readings; NaN: there are not two."""
         passed = [np.empty(0), *(np.diff(table["monotonic_at"]) for table in self.readings)]
         together = np.concatenate(passed)
         return float(np.median(together)) if len(together) else float("nan")
 
     def gained(self, name: str) -> float:
-        """What a counter has counted."""
+        """Returns what a counter has counted."""
         gains = [np.diff(_finite(group_column(t, "values", name))) for t in self.readings]
         together = np.concatenate([np.empty(0), *gains])
         return float(together[together > 0].sum())
 
     def port_rate(self, interface: str) -> float:
-        """Bytes a second that a network interface says it can; NaN: it does not say."""
+        """Bytes a second that a network interface announces; NaN: it announces none."""
         return self.link_bytes_per_s.get(interface, float("nan"))
 
     def busiest_interface(self, with_loopback: bool) -> str:
-        """That has sent most; empty: none has been read."""
+        """Returns the interface that has sent most; empty: none has been read."""
         value = "sent_bytes_total"
         sent = {
             name: self.gained(f"network/{name}/{value}")
@@ -117,7 +119,7 @@ def host_of(attempt: Attempt, rank: int) -> str:
 
 
 def _during_steps(readings: Table, attempt: Attempt) -> Table:
-    """Starting and stopping have other levels, and are no part of what steps do."""
+    """Leaves out what was read while the attempt started and stopped."""
     steps = attempt.steps
     if not len(steps):
         return readings

@@ -1,10 +1,9 @@
-"""Reads the files of a run into one value. A damaged file is named in it and stops nothing."""
+"""Reads all files of a run into one value, which names the files that are damaged."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,7 +20,7 @@ from dragoman.telemetry.read.events import event_files
 from dragoman.telemetry.read.reader import read_tables
 from dragoman.telemetry.read.tables import RunTables
 
-Content = TypeVar("Content")
+Content = TypeVar("Content", bound=BaseModel)
 
 
 class Member(BaseModel):
@@ -31,6 +30,27 @@ class Member(BaseModel):
 
     host: str
     device: str
+
+
+class _Attendance(BaseModel):
+    attempt: int
+    members: list[Member]
+
+
+class _ManifestData(BaseModel):
+    """What manifest.json says of the data. Its parts are read one by one: one may be damaged."""
+
+    data: Passport
+
+
+class _ManifestAttempts(BaseModel):
+    attempts: list[_Attendance]
+
+
+class _Status(BaseModel):
+    """status.json."""
+
+    heartbeat_at: float
 
 
 @dataclass(frozen=True)
@@ -46,21 +66,22 @@ class RunRecord:
     config: Config
     passport: Passport | None
     members: dict[int, list[Member]]
-    """Attempt -> who took part in it."""
+    """By attempt."""
     heartbeat_at: float | None
     tables: RunTables
-    """Everything that was recorded; `timeline` says what of it counts."""
+    """All events, without those that cannot be; `timeline` says which of them count."""
     scored: list[ScoredSplit]
     checkpoints: list[CheckpointFolder]
     """Oldest first."""
     best_checkpoint: str
-    """Name of the folder that the link `best` points to; empty: none."""
+    """The folder that the link `best` points to; empty: there is none."""
     unreadable: list[str]
     """One sentence for each damaged file, and for all that this version does not understand."""
     read_at: float
 
 
 def read_run(run: RunDir, read_at: float) -> RunRecord:
+    """`read_at`: the present, in seconds since 1970."""
     if not run.config.is_file():
         raise UserError(
             f"{run.root}: is not a run directory, it holds no config.toml; "
@@ -68,14 +89,14 @@ def read_run(run: RunDir, read_at: float) -> RunRecord:
         )
     config, unreadable = read_settings(run.config)
 
-    def readable(path: Path, understand: Callable[[dict[str, Any]], Content]) -> Content | None:
+    def read(path: Path, model: type[Content]) -> Content | None:
         if not path.exists():
             return None
         try:
-            return understand(read_json(path))
+            return model.model_validate(read_json(path))
         except CorruptFileError as error:
             unreadable.append(str(error))
-        except (ValidationError, KeyError, TypeError, ValueError):
+        except ValidationError:
             unreadable.append(f"{path}: is not what this version writes, so it was left out")
         return None
 
@@ -88,13 +109,16 @@ def read_run(run: RunDir, read_at: float) -> RunRecord:
     if left_out:
         events = "1 event holds" if left_out == 1 else f"{left_out:,} events hold"
         unreadable.append(f"{run.events}: {events} figures that cannot be, and are left out")
-    scored = (readable(path, ScoredSplit.model_validate) for path in score_files(run))
+    scored = (read(path, ScoredSplit) for path in score_files(run))
+    data = read(run.manifest, _ManifestData)
+    attendance = read(run.manifest, _ManifestAttempts)
+    status = read(run.status, _Status)
     return RunRecord(
         root=str(run.root),
         config=config,
-        passport=readable(run.manifest, lambda content: Passport.model_validate(content["data"])),
-        members=readable(run.manifest, _members) or {},
-        heartbeat_at=readable(run.status, lambda content: float(content["heartbeat_at"])),
+        passport=data.data if data else None,
+        members={each.attempt: each.members for each in attendance.attempts} if attendance else {},
+        heartbeat_at=status.heartbeat_at if status else None,
         tables=tables,
         scored=[split for split in scored if split],
         checkpoints=_checkpoints(run.checkpoints),
@@ -118,13 +142,6 @@ def _tables(run: RunDir) -> RunTables:
         ) from error
 
 
-def _members(manifest: dict[str, Any]) -> dict[int, list[Member]]:
-    return {
-        int(attempt["attempt"]): [Member.model_validate(member) for member in attempt["members"]]
-        for attempt in manifest["attempts"]
-    }
-
-
 def _checkpoints(root: Path) -> list[CheckpointFolder]:
     folders = [
         CheckpointFolder(path.name, step, _file_bytes(path))
@@ -137,7 +154,7 @@ def _checkpoints(root: Path) -> list[CheckpointFolder]:
 
 
 def _file_bytes(folder: Path) -> dict[str, int]:
-    """Name -> size. Empty for a folder that a running training removes at this moment."""
+    """By name; empty for a folder that a running training removes at this moment."""
     try:
         return {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     except OSError:

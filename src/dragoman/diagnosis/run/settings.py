@@ -1,6 +1,6 @@
-"""The settings of a run that another version may have written: what is understood, and what not.
+"""Reads the settings of a run that another version may have written.
 
-Training refuses what it does not know; a report of a run that exists leaves it out and says so.
+Training refuses a key that it does not know; a report of an existing run leaves it out and says so.
 """
 
 from pathlib import Path
@@ -19,11 +19,11 @@ from dragoman.config import (
 from dragoman.errors import ConfigError
 
 _MOST_ROUNDS = 100
-"""Each leaves out all that was wrong; what then is wrong can only be fewer keys."""
+"""Each round leaves out all keys that are wrong, so that fewer are left to be wrong."""
 
 
 def read_settings(path: Path) -> tuple[Config, list[str]]:
-    """The config, and one sentence for each key that this version does not understand."""
+    """Returns the config, and a sentence for each key that this version does not understand."""
     try:
         return load_config(path), []
     except ConfigError:
@@ -52,7 +52,7 @@ def read_settings(path: Path) -> tuple[Config, list[str]]:
 
 
 def _remove(tree: dict[str, Any], loc: tuple[int | str, ...]) -> bool:
-    """Take out what stands at `loc`; False: nothing does, as where a key is missing."""
+    """Removes what stands at `loc`; False: nothing does, as where a key is missing."""
     place: Any = tree
     steps = list(loc)
     while len(steps) > 1:

@@ -1,6 +1,6 @@
-"""When a run did nothing: no step, evaluation or save for much longer than a step takes."""
+"""Silences of a run: no step, evaluation or save for much longer than a step usually takes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.steps import HANG_OVER_MEDIAN, HANG_S, StepParts
 from dragoman.telemetry.events import CheckpointSaved, Evaluated
-from dragoman.telemetry.read.tables import Array, RunTables
+from dragoman.telemetry.read.tables import RunTables
 
 _WAITS = {
     "data_s": "data",
@@ -24,11 +24,11 @@ class Silence(NamedTuple):
     """The last that was done before it."""
     seconds: float
     is_last: bool
-    """Nothing was done any more after it in this attempt."""
+    """No work followed in this attempt."""
     is_step: bool
-    """It was a step that took so long, and ended."""
+    """A step took so long, and ended."""
     waited_for: str = ""
-    """In that step, as far as its ranks have recorded it."""
+    """During that step, as far as its ranks have recorded it; empty: not known."""
 
 
 def silences_of(
@@ -38,66 +38,46 @@ def silences_of(
     found: list[Silence] = []
     for attempt in attempts:
         until = attempt.ended_at + (silent_s if attempt.state == "training" else 0.0)
-        found += _silences_of(attempt, tables, until)
-    return [
-        silence._replace(waited_for=_waited_for(silence, step_parts))
-        if silence.is_step
-        else silence
-        for silence in found
-    ]
+        if len(attempt.steps):
+            own = [*_between_work(attempt, tables, until), *_within_steps(attempt, step_parts)]
+            found += sorted(own, key=lambda silence: silence.step)
+    return found
 
 
-def _waited_for(silence: Silence, step_parts: StepParts) -> str:
-    is_it = (step_parts.attempt == silence.attempt) & (step_parts.step == silence.step + 1)
-    if not is_it.any():
-        return ""
-    split = step_parts.mean(is_it)._asdict()
-    longest = max(_WAITS, key=lambda part: np.nan_to_num(split[part]))
-    return _WAITS[longest] if split[longest] > split["step_s"] / 2 else ""
+def _longest_usual_s(attempt: Attempt) -> float:
+    return max(HANG_S, HANG_OVER_MEDIAN * float(np.median(attempt.steps["step_s"])))
 
 
-def _silences_of(attempt: Attempt, tables: RunTables, until: float) -> list[Silence]:
+def _between_work(attempt: Attempt, tables: RunTables, until: float) -> Iterator[Silence]:
     steps = attempt.steps
-    if not len(steps):
-        return []
-    longest_s = max(HANG_S, HANG_OVER_MEDIAN * float(np.median(steps["step_s"])))
-    begins = [steps["at"] - steps["step_s"]]
-    ends = [steps["at"]]
+    begins, ends = [steps["at"] - steps["step_s"]], [steps["at"]]
     for kind in (Evaluated, CheckpointSaved):
         table = tables[kind]
         own = table["attempt"] == attempt.number
         begins.append((table["at"] - table["seconds"])[own])
         ends.append(table["at"][own])
-    first_at = float(begins[0][0])
-    gaps = _gaps(np.concatenate(begins), np.concatenate(ends), first_at, until)
-    found = [
-        Silence(
-            attempt=attempt.number,
-            step=_step_at(steps["at"], steps["step"], after),
-            seconds=lasted_s,
-            is_last=place == len(gaps) - 1,
-            is_step=False,
+    order = np.argsort(np.concatenate(begins), kind="stable")
+    covered_to = np.maximum.accumulate(np.concatenate(ends)[order])
+    gaps_s = np.append(np.concatenate(begins)[order][1:], until) - covered_to
+    # What lies before the first step is starting.
+    is_silence = (gaps_s > _longest_usual_s(attempt)) & (covered_to >= begins[0][0])
+    for place in np.flatnonzero(is_silence).tolist():
+        step = max(0, np.searchsorted(steps["at"], covered_to[place], side="right") - 1)
+        is_last = place == len(gaps_s) - 1
+        yield Silence(
+            attempt.number, int(steps["step"][step]), float(gaps_s[place]), is_last, is_step=False
         )
-        for place, (after, lasted_s) in enumerate(gaps)
-        if lasted_s > longest_s
-    ]
-    for place in np.flatnonzero(steps["step_s"] > longest_s):
-        before, lasted_s = int(steps["step"][place]) - 1, float(steps["step_s"][place])
-        found.append(Silence(attempt.number, before, lasted_s, is_last=False, is_step=True))
-    return sorted(found, key=lambda silence: silence.step)
 
 
-def _gaps(begins: Array, ends: Array, first_at: float, until: float) -> list[tuple[float, float]]:
-    """(when it begins, how long it lasts) of each gap between spans of work that are longer than
-    nothing, the last one to `until`."""
-    order = np.argsort(begins, kind="stable")
-    covered_to = np.maximum.accumulate(ends[order])
-    lasted_s = np.append(begins[order][1:], until) - covered_to
-    own = (covered_to >= first_at) & (lasted_s > HANG_S)
-    own[-1] = True
-    return list(zip(covered_to[own].tolist(), lasted_s[own].tolist(), strict=True))
-
-
-def _step_at(at: Array, steps: Array, moment: float) -> int:
-    place = int(np.searchsorted(at, moment, side="right")) - 1
-    return int(steps[max(0, place)])
+def _within_steps(attempt: Attempt, step_parts: StepParts) -> Iterator[Silence]:
+    steps, step_s = attempt.steps["step"], attempt.steps["step_s"]
+    for place in np.flatnonzero(step_s > _longest_usual_s(attempt)).tolist():
+        step = int(steps[place])
+        is_it = (step_parts.attempt == attempt.number) & (step_parts.step == step)
+        waited_for = ""
+        if is_it.any():
+            split = step_parts.mean(is_it)._asdict()
+            longest = max(_WAITS, key=lambda part: np.nan_to_num(split[part]))
+            waited_for = _WAITS[longest] if split[longest] > split["step_s"] / 2 else ""
+        lasted_s = float(step_s[place])
+        yield Silence(attempt.number, step - 1, lasted_s, False, True, waited_for)

@@ -1,8 +1,8 @@
 """Leaves out of a run's tables what cannot be: times before 1970, steps of minus one second.
 
-A loss may be infinite, and that is news. A duration may not: it comes from a damaged file, and one
-of it would spoil every mean. An event without which it makes no sense is left out as a whole; a
-figure that it may lack is taken as lacking.
+A loss may be infinite, and that is news. A duration may not: it comes from a damaged file, and a
+single one would spoil every mean. Where an event makes no sense without the figure, the whole event
+is left out; a figure that an event may lack is taken as missing.
 """
 
 from typing import Any, NamedTuple
@@ -64,7 +64,7 @@ _GROUPS: dict[type[Any], dict[str, Range]] = {
 
 
 def validated(tables: RunTables) -> tuple[RunTables, int]:
-    """The same without what cannot be, and how many events were left out."""
+    """Returns the tables without what cannot be, and how many events were left out."""
     cleaned = {kind: _cleaned(kind, table) for kind, table in tables.by_kind.items()}
     left_out = sum(len(tables.by_kind[kind]) - len(table) for kind, table in cleaned.items())
     return RunTables(cleaned, tables.unread_lines), left_out
@@ -91,7 +91,7 @@ def _cleaned(kind: type[Any], table: Table) -> Table:
 
 
 def _is_within(values: Array, within: Range) -> Array:
-    """NaN never is."""
+    """Returns a mask in which NaN is False."""
     found: Array = (values >= within.least) & (values <= within.most)
     return found
 
