@@ -5,11 +5,11 @@ import typer
 
 from dragoman.cli.arguments import Run
 
-Timeline = Annotated[
+WithTrace = Annotated[
     bool,
     typer.Option("--trace", help="Write trace.json too, a timeline for Perfetto or Chrome."),
 ]
-TimelineSteps = Annotated[
+TraceSteps = Annotated[
     str,
     typer.Option("--trace-steps", metavar="FIRST-LAST", help="Only these steps in trace.json."),
 ]
@@ -43,8 +43,8 @@ def report(
     run: Run,
     as_json: AsJson = False,
     json_schema: JsonSchema = False,
-    trace: Timeline = False,
-    trace_steps: TimelineSteps = "",
+    trace: WithTrace = False,
+    trace_steps: TraceSteps = "",
 ) -> None:
     """Answer eleven questions about a run, finished or not: report.html, report.md, report.json.
 
@@ -66,8 +66,8 @@ def report(
         written = write_trace(RunDir(run), steps)
         span = f"steps {written.first_step:,} to {written.last_step:,}"
         more = "" if written.is_whole or steps else "; others with --trace-steps FIRST-LAST"
-        told = f"{written.path} ({span}{more}; open it at ui.perfetto.dev or chrome://tracing)"
-        print(told, file=sys.stderr) if as_json else say(told)
+        message = f"{written.path} ({span}{more}; open it at ui.perfetto.dev or chrome://tracing)"
+        print(message, file=sys.stderr) if as_json else say(message)
 
 
 def _steps(text: str) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""What an answer is made of: a verdict in words, how sure it is, and the figures it rests on."""
+"""What an answer consists of: a verdict, its confidence and health, and the figures behind it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class Finding:
     """Names the question for programs: duration, trained, overfitting, ..."""
     question: str
     verdict: str
-    """A few words, out of those that the question's module lists; what a card shows."""
+    """A few words, one of those that the module of the question lists; shown on a card."""
     confidence: Confidence
     sentence: str
     """The answer in plain words, with its most important figures."""
@@ -59,7 +59,7 @@ class Finding:
 
 
 def unknown(key: str, question: str, because: str, evidence: Sequence[Figure] = ()) -> Finding:
-    """An answer that is none: `because` goes on after "Not known, because "."""
+    """Returns a finding without an answer; `because` follows "Not known, because"."""
     return Finding(key, question, UNKNOWN, "none", f"Not known, because {because}.", evidence)
 
 

@@ -5,7 +5,7 @@ order follow from the table.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dragoman.diagnosis.answers import (
@@ -207,7 +207,8 @@ def health_of(finding: Finding) -> Health:
 
 def _answer(question: Question, run: RunFacts) -> Finding | None:
     try:
-        return question.answer(run)
+        found = question.answer(run)
+        return found and replace(found, key=question.key, question=question.text)
     except Exception as error:  # whatever a damaged record leads to
         message = " ".join(str(error).split()).rstrip(".")
         because = (

@@ -1,15 +1,15 @@
 """The report of a run, finished or not: its directory comes in, three files of one content go out.
 
-What is said is found in `diagnosis`; here it is shown.
+Findings are made in `diagnosis`; here they are shown.
 
-write       all of it in a row
-derivation  run and findings into one value
-content     that value: every field of report.json, once
-schema      its JSON schema
-health      which verdicts are good news
-curves      long series made short; `sensors` does that for what each host saw
-sections    the document: which plots and tables go with which question, in their order
-markdown    report.md, for a pull request and a terminal
-webpage     report.html, one file that works offline; `plots` makes its figures
-trace       trace.json, a timeline for other programs
+write           the three files
+build           facts and diagnosis into one value
+content         that value: every field of report.json, and its JSON schema
+state           the state of the run, as a value and in words
+curves          many steps in few points; `host_curves` does that for the sensors of each host
+document        what a document consists of, before it is Markdown or HTML
+sections        the document: questions with their plots, and appendices
+markdown        report.md, for a pull request and a terminal
+webpage         report.html, one file that works offline; `plotly_figures` makes its plots
+trace           trace.json, a timeline for other programs
 """

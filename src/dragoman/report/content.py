@@ -1,4 +1,4 @@
-"""Everything a report holds, once: what report.json is, and what both documents show.
+"""Everything that a report holds: the schema of report.json, and what both documents show.
 
 Units stand in the names: seconds, bytes, seconds since 1970 for instants, shares from 0 to 1.
 `report_schema` derives the JSON schema from these classes, with their docstrings as descriptions.
@@ -77,14 +77,14 @@ class Answer(Content):
 
 
 class RunState(Content):
-    """Where the run stands."""
+    """The state of the run."""
 
     name: StateName
     reason: str
     step: int
     planned_steps: int | None
     silent_s: float | None
-    """Since the last sign of life; null once the run has said that it ended."""
+    """Since the last sign of life; null once the run has recorded its end."""
     remaining_s: float | None
     """At the pace so far, for a run that is training."""
     sentence: str
@@ -116,7 +116,7 @@ class Evaluation(Content):
 
 
 class Score(Content):
-    """Of a whole held-out set, by `dragoman evaluate`."""
+    """The score of a whole held-out set, from `dragoman evaluate`."""
 
     split: str
     checkpoint_steps: Annotated[list[int], Field(validation_alias="steps")]
@@ -129,7 +129,7 @@ class Score(Content):
 
 
 class AttemptContent(Content):
-    """One life of the run between two starts."""
+    """One attempt of the run, from a start to its end."""
 
     attempt: int
     started_at: float
@@ -140,14 +140,14 @@ class AttemptContent(Content):
     first_step: int
     last_step: int
     lost_steps: int
-    """Done after the checkpoint that the next attempt went on from."""
+    """Done after the checkpoint from which the next attempt resumed."""
     lost_s: float
     state: StateName
     reason: str
 
 
 class FaultContent(Content):
-    """What broke the run, and what it cost."""
+    """What interrupted the run, and what it cost."""
 
     kind: str
     what: str
@@ -155,16 +155,16 @@ class FaultContent(Content):
     attempt: int
     step: int
     host: str
-    """Empty: of none alone, or nobody knows."""
+    """Empty: no single host, or not known."""
     lost_steps: int
     lost_s: float
     down_s: float
     recovery: str
-    """How the run went on; empty: it has not yet."""
+    """How the run resumed; empty: it has not yet."""
 
 
 class IncidentContent(Content):
-    """Something that did not stop the run, however many ranks told it."""
+    """An incident that did not stop the run, counted once however many ranks recorded it."""
 
     what: str
     times: int
@@ -251,7 +251,7 @@ class Report(Content):
     answers: Annotated[list[Answer], Field(json_schema_extra=_AS_MANY_AS_QUESTIONS)]
     """To the questions that are always answered, in their order."""
     also: list[Answer]
-    """What nobody asked for and the owner of the run should know."""
+    """Findings of the other questions, those with something to report."""
     evaluations: list[Evaluation]
     bleu_signature: str
     """sacreBLEU's, of the evaluations; empty: none yet."""

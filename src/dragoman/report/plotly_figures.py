@@ -1,8 +1,8 @@
 """Plots come in, Plotly figures as JSON go out; the page gives text and grid their colors."""
 
-import html
 import json
 from collections.abc import Sequence
+from html import escape
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -90,7 +90,7 @@ def _chart(chart: Chart) -> Figure:
         }
     )
     yaxis: Figure = {
-        "title": {"text": html.escape(chart.value_title), "standoff": 12},
+        "title": {"text": escape(chart.value_title), "standoff": 12},
         "hoverformat": chart.number_format,
         "rangemode": "tozero" if chart.shows_zero else "normal",
     }
@@ -123,7 +123,7 @@ def _trace(line: Line, chart: Chart, color: str) -> Figure:
         "x": _x(line.at, chart.axis == "time"),
         "y": list(line.values),
         # Plotly reads tags in names: what a file says is shown, never obeyed.
-        "name": html.escape(line.name),
+        "name": escape(line.name),
         "mode": "lines+markers" if is_few else "lines",
         "line": {"color": color, "width": 2 if line.style == "line" else 1.5},
     }
@@ -206,12 +206,12 @@ def _histogram(histogram: Histogram) -> Figure:
             "y": [0, max(histogram.counts, default=1)],
             "mode": "lines",
             "line": {"color": COLORS[1 + place], "width": 1.5, "dash": "dash"},
-            "name": html.escape(f"{name} {seconds(where)}"),
+            "name": escape(f"{name} {seconds(where)}"),
             "hoverinfo": "skip",
         }
         for place, (name, where) in enumerate(histogram.marks)
     ]
-    xaxis = {"title": {"text": html.escape(histogram.value_title), "standoff": 8}}
+    xaxis = {"title": {"text": escape(histogram.value_title), "standoff": 8}}
     yaxis = {"title": {"text": "steps", "standoff": 12}, "rangemode": "tozero"}
     layout = _layout(xaxis, yaxis, showlegend=True, bargap=0, hovermode="closest")
     return {"data": [bars | {"showlegend": False}, *marks], "layout": layout}
@@ -223,7 +223,7 @@ def _gantt(gantt: Gantt) -> Figure:
         {"type": "date", "title": {"text": "time (UTC)", "standoff": 8}},
         {
             "type": "category",
-            "categoryarray": [html.escape(row) for row in reversed(rows)],
+            "categoryarray": [escape(row) for row in reversed(rows)],
             "range": [-0.7, len(rows) - 0.3],
         },
         showlegend=bool(gantt.marks),
@@ -238,10 +238,10 @@ def _bar(bar: GanttBar) -> Figure:
     return {
         "type": "scatter",
         "x": _x([bar.begin_at, bar.end_at], is_time=True),
-        "y": [html.escape(bar.row)] * 2,
+        "y": [escape(bar.row)] * 2,
         "mode": "lines",
         "line": {"color": HEALTH_COLORS[bar.health], "width": 12},
-        "text": [html.escape(bar.text)] * 2,
+        "text": [escape(bar.text)] * 2,
         "hovertemplate": "%{text}<extra></extra>",
         "showlegend": False,
     }
@@ -251,10 +251,10 @@ def _faults(marks: Sequence[GanttMark]) -> Figure:
     return {
         "type": "scatter",
         "x": _x([mark.at for mark in marks], is_time=True),
-        "y": [html.escape(mark.row) for mark in marks],
+        "y": [escape(mark.row) for mark in marks],
         "mode": "markers",
         "name": "fault",
         "marker": {"symbol": "x", "size": 11, "color": HEALTH_COLORS["poor"]},
-        "text": [html.escape(f"{mark.text} ({instant(mark.at)})") for mark in marks],
+        "text": [escape(f"{mark.text} ({instant(mark.at)})") for mark in marks],
         "hovertemplate": "%{text}<extra></extra>",
     }

@@ -1,8 +1,8 @@
 """The run as a timeline for Perfetto or chrome://tracing, in the JSON format that both read.
 
 A process stands for a host and a thread for a rank. Slices: steps with their parts, evaluations,
-checkpoints, attempts. Instants: troubles. Counters: what the host's sensors said. Everything lies
-on rank 0's clock. An event is stamped at the end of what it tells of, so a slice begins that many
+checkpoints, attempts. Instants: incidents. Counters: readings of the host's sensors. All times are
+on rank 0's clock. An event is stamped at the end of what it records, so a slice begins that many
 seconds before.
 """
 
@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dragoman.errors import UserError
+from dragoman.report.host_curves import rates
 from dragoman.rundir import RunDir, write_whole
 from dragoman.telemetry.events import (
     AttemptEnded,
     AttemptStarted,
     CheckpointSaved,
     Evaluated,
+    Event,
     EventsDropped,
     Incident,
     SensorReading,
@@ -37,7 +39,7 @@ MOST_READINGS = 20_000
 
 _RUN = 1
 _FIRST_HOST = 2
-_ASIDE = 100_000
+_OVERLAPPING = 100_000
 """Added to the number of a rank's thread for what may overlap its steps."""
 _MEGA, _GIGA = 1e6, 1e9
 
@@ -74,22 +76,22 @@ class Trace(NamedTuple):
 
 
 def write_trace(run: RunDir, steps: tuple[int, int] | None = None) -> Trace:
-    """trace.json, of the steps that are named, or of as many of the newest as a browser takes."""
+    """Writes trace.json with the given steps, or with as many of the newest as a browser takes."""
     tables = read_tables(run)
     if not any(len(table) for table in tables.by_kind.values()):
         raise UserError(f"{run.root}: holds no events, so there is nothing to show on a timeline")
-    taken = _chosen_steps(tables[StepDone], steps)
-    events = _Events(tables, taken)
+    chosen = _chosen_steps(tables[StepDone], steps)
+    events = _Events(tables, chosen)
     started = datetime.datetime.fromtimestamp(events.begin, datetime.UTC)
     head = json.dumps({"run": str(run.root), "time_0": started.isoformat()})
     lines = ",\n".join(events.lines())
     path = run.root / "trace.json"
     write_whole(
-        path,
-        f'{{"displayTimeUnit":"ms","otherData":{head},"traceEvents":[\n{lines}\n]}}\n',
+        path, f'{{"displayTimeUnit":"ms","otherData":{head},"traceEvents":[\n{lines}\n]}}\n'
     )
-    numbers = taken["step"] if len(taken) else np.zeros(1, dtype=np.int64)
-    return Trace(path, int(numbers.min()), int(numbers.max()), len(taken) == len(tables[StepDone]))
+    numbers = chosen["step"] if len(chosen) else np.zeros(1, dtype=np.int64)
+    is_whole = len(chosen) == len(tables[StepDone])
+    return Trace(path, int(numbers.min()), int(numbers.max()), is_whole)
 
 
 def _chosen_steps(done: Table, steps: tuple[int, int] | None) -> Table:
@@ -97,8 +99,7 @@ def _chosen_steps(done: Table, steps: tuple[int, int] | None) -> Table:
         done = done.where((done["step"] >= steps[0]) & (done["step"] <= steps[1]))
     most = MOST_SLICES // (1 + len(done.groups["parts_s"]))
     if len(done) > most:
-        newest = np.sort(np.argsort(done["at"], kind="stable")[-most:])
-        done = done.where(newest)
+        done = done.where(np.sort(np.argsort(done["at"], kind="stable")[-most:]))
     return done
 
 
@@ -107,56 +108,53 @@ class _Events:
 
     def __init__(self, tables: RunTables, steps: Table) -> None:
         self._tables, self._steps = tables, steps
-        starts = tables[AttemptStarted]
-        self._hosts = {
-            (int(attempt), int(rank)): str(host)
-            for attempt, rank, host in zip(
-                starts["attempt"], starts["rank"], starts["host"], strict=True
-            )
-        }
-        names = dict.fromkeys(self._hosts[place] for place in sorted(self._hosts))
-        self._processes = {host: _FIRST_HOST + number for number, host in enumerate(names)}
-        every = [table["at"] for table in tables.by_kind.values() if len(table)]
-        self.begin, self._end = min(map(np.min, every)), max(map(np.max, every))
-        if len(steps) < len(tables[StepDone]) and len(steps):
+        self._filled = [table for table in tables.by_kind.values() if len(table)]
+        self.begin = float(min(table["at"].min() for table in self._filled))
+        self._end = float(max(table["at"].max() for table in self._filled))
+        if 0 < len(steps) < len(tables[StepDone]):
             self.begin = float(np.min(steps["at"] - steps["step_s"]))
             self._end = float(np.max(steps["at"]))
+        starts = tables[AttemptStarted]
+        known = zip(starts["attempt"], starts["rank"], starts["host"], strict=True)
+        hosts = {(int(attempt), int(rank)): str(host) for attempt, rank, host in known}
+        named = dict(sorted(hosts.items()))
+        for table in self._filled:
+            for attempt, rank, _ in table.by_rank():
+                named.setdefault((attempt, rank), "host not known")
+        names = dict.fromkeys(named.values())
+        self._processes = {host: _FIRST_HOST + number for number, host in enumerate(names)}
+        self._tracks = {
+            (attempt, rank): Track(self._processes[host], rank + 1)
+            for (attempt, rank), host in named.items()
+        }
 
     def lines(self) -> Iterator[str]:
         yield from self._names()
         yield from self._attempts()
         for attempt, rank, steps in self._steps.by_rank():
-            yield from self._of_steps(self._track(attempt, rank), steps)
+            yield from self._step_slices(self._tracks[attempt, rank], steps)
         for kind, name in ((Evaluated, "evaluation"), (CheckpointSaved, "checkpoint")):
-            yield from self._beside_the_steps(self._shown(self._tables[kind]), name)
-        yield from self._instants()
+            yield from self._overlapping_slices(self._shown(self._tables[kind]), name)
+        yield from self._instants(Incident, "message", "{}")
+        yield from self._instants(AttemptEnded, "state", "{}")
+        yield from self._instants(EventsDropped, "count", "{} events dropped")
         for attempt, rank, readings in self._tables[SensorReading].by_rank():
-            yield from self._counters(self._track(attempt, rank).process, readings)
-
-    def _track(self, attempt: int, rank: int) -> Track:
-        host = self._hosts.get((attempt, rank), "host not known")
-        process = self._processes.setdefault(host, _FIRST_HOST + len(self._processes))
-        return Track(process, rank + 1)
+            yield from self._counters(self._tracks[attempt, rank].process, self._shown(readings))
 
     def _shown(self, table: Table) -> Table:
         return table.where((table["at"] >= self.begin) & (table["at"] <= self._end))
 
     def _names(self) -> Iterator[str]:
         yield _named("process", Track(_RUN, 0), "run")
-        for table in self._tables.by_kind.values():
-            for attempt, rank, _ in table.by_rank():
-                self._track(attempt, rank)
-                self._hosts.setdefault((attempt, rank), "host not known")
         for host, process in self._processes.items():
             yield _named("process", Track(process, 0), host)
-        for track, rank in sorted({(self._track(*place), place[1]) for place in self._hosts}):
-            yield _named("thread", track, f"rank {rank}")
+        for track in sorted(set(self._tracks.values())):
+            yield _named("thread", track, f"rank {track.thread - 1}")
 
     def _attempts(self) -> Iterator[str]:
-        everything = [table for table in self._tables.by_kind.values() if len(table)]
         ended = self._tables[AttemptEnded]
-        for attempt in sorted({attempt for attempt, _ in self._hosts}):
-            at = np.concatenate([t["at"][t["attempt"] == attempt] for t in everything])
+        for attempt in sorted({attempt for attempt, _ in self._tracks}):
+            at = np.concatenate([t["at"][t["attempt"] == attempt] for t in self._filled])
             begin, end = max(self.begin, at.min()), min(self._end, at.max())
             last = ended.where(ended["attempt"] == attempt)
             how = (
@@ -165,10 +163,10 @@ class _Events:
             if begin <= end:
                 yield self._slice(Track(_RUN, 1), f"attempt {attempt}", begin, end, how)
 
-    def _of_steps(self, track: Track, steps: Table) -> Iterator[str]:
+    def _step_slices(self, track: Track, steps: Table) -> Iterator[str]:
         ends = steps["at"]
         begins = ends - steps["step_s"]
-        # Neighbors touch; where a clock was estimated anew they might overlap by a hair.
+        # Neighbors touch; where the offset of a clock was estimated again they could overlap.
         begins[1:] = np.maximum(begins[1:], ends[:-1])
         ends = np.maximum(begins, ends)
         names = [json.dumps(name) for name in steps.groups["parts_s"]]
@@ -177,6 +175,7 @@ class _Events:
         bounds = np.minimum(bounds, ends)
         begins_us, ends_us, bounds_us = map(self._microseconds, (begins, ends, bounds))
         place = f'"pid":{track.process},"tid":{track.thread}'
+        # Written by hand: json.dumps of half a million slices takes several times as long.
         for row, (number, loss, tokens) in enumerate(
             zip(steps["step"], steps["loss"], steps["tokens"], strict=True)
         ):
@@ -194,46 +193,31 @@ class _Events:
                     )
                     begin = bound
 
-    def _beside_the_steps(self, table: Table, name: str) -> Iterator[str]:
+    def _overlapping_slices(self, table: Table, name: str) -> Iterator[str]:
         for row in range(len(table)):
-            track = self._track(int(table["attempt"][row]), int(table["rank"][row]))
-            aside = Track(track.process, track.thread + _ASIDE)
+            process, thread = self._tracks[int(table["attempt"][row]), int(table["rank"][row])]
+            track = Track(process, thread + _OVERLAPPING)
             if not row:
-                title = f"rank {track.thread - 1}: evaluations, checkpoints"
-                yield _named("thread", aside, title)
+                yield _named("thread", track, f"rank {thread - 1}: evaluations, checkpoints")
             end = float(table["at"][row])
-            of_step = {"step": int(table["step"][row])}
-            yield self._slice(aside, name, end - float(table["seconds"][row]), end, of_step)
+            begin = end - float(table["seconds"][row])
+            yield self._slice(track, name, begin, end, {"step": int(table["step"][row])})
 
-    def _instants(self) -> Iterator[str]:
-        told = (
-            (self._shown(self._tables[Incident]), "message", "{}"),
-            (self._shown(self._tables[AttemptEnded]), "state", "{}"),
-            (self._shown(self._tables[EventsDropped]), "count", "{} events dropped"),
-        )
-        for table, column, text in told:
-            for row in range(len(table)):
-                track = self._track(int(table["attempt"][row]), int(table["rank"][row]))
-                yield json.dumps(
-                    {
-                        "ph": "i",
-                        "s": "t",
-                        "pid": track.process,
-                        "tid": track.thread,
-                        "ts": float(self._microseconds(table["at"][row])),
-                        "name": text.format(table[column][row]),
-                    }
-                )
+    def _instants(self, kind: type[Event], column: str, text: str) -> Iterator[str]:
+        table = self._shown(self._tables[kind])
+        for row in range(len(table)):
+            track = self._tracks[int(table["attempt"][row]), int(table["rank"][row])]
+            ts = float(self._microseconds(table["at"][row]))
+            yield _event("i", track, text.format(table[column][row]), s="t", ts=ts)
 
     def _counters(self, process: int, readings: Table) -> Iterator[str]:
-        readings = self._shown(readings)
         thinned = readings.where(np.arange(0, len(readings), 1 + len(readings) // MOST_READINGS))
         values = thinned.groups["values"]
         at_us = self._microseconds(thinned["at"])
         for track, lines in _COUNTERS.items():
             for device in _devices(lines, values):
                 shown = {
-                    name: _states_or_rates(values[path.format(device)], thinned["at"], path) / unit
+                    name: _level_or_rate(values[path.format(device)], thinned["at"], path) / unit
                     for name, (path, unit) in lines.items()
                     if path.format(device) in values
                 }
@@ -249,31 +233,27 @@ class _Events:
     def _slice(
         self, track: Track, name: str, begin: float, end: float, args: dict[str, Any]
     ) -> str:
-        begin_us, end_us = self._microseconds(begin), self._microseconds(end)
-        return json.dumps(
-            {
-                "ph": "X",
-                "pid": track.process,
-                "tid": track.thread,
-                "ts": float(begin_us),
-                "dur": round(max(0.0, float(end_us - begin_us)), 1),
-                "name": name,
-                "args": args,
-            }
-        )
+        begin_us, end_us = float(self._microseconds(begin)), float(self._microseconds(end))
+        dur = round(max(0.0, end_us - begin_us), 1)
+        return _event("X", track, name, ts=begin_us, dur=dur, args=args)
 
     def _microseconds(self, at: Any) -> Any:
-        """Rounded before durations are taken, so that parts never reach out of their step."""
+        """Rounds before durations are taken, so that parts never reach out of their step."""
         return np.round((at - self.begin) * 1e6, 1)
 
 
+def _event(phase: str, track: Track, name: str, **fields: Any) -> str:
+    return json.dumps(
+        {"ph": phase, "pid": track.process, "tid": track.thread, **fields, "name": name}
+    )
+
+
 def _named(what: str, track: Track, name: str) -> str:
-    place = {"pid": track.process, "tid": track.thread}
-    return json.dumps({"ph": "M", **place, "name": f"{what}_name", "args": {"name": name}})
+    return _event("M", track, f"{what}_name", args={"name": name})
 
 
 def _devices(lines: dict[str, tuple[str, float]], values: dict[str, Array]) -> list[str]:
-    """What {} stands for; of a track without a device, one empty name where it has values."""
+    """Returns what {} stands for; for a track without a device, "" where it has values."""
     found: dict[str, None] = {}
     for path, _ in lines.values():
         before, _, after = path.partition("{}")
@@ -285,10 +265,5 @@ def _devices(lines: dict[str, tuple[str, float]], values: dict[str, Array]) -> l
     return list(found)
 
 
-def _states_or_rates(values: Array, at: Array, path: str) -> Array:
-    if not path.endswith(COUNTER):
-        return values
-    rates = np.full(len(values), np.nan)
-    rates[1:] = np.diff(values) / np.maximum(np.diff(at), 1e-9)
-    rates[rates < 0] = np.nan  # it began anew
-    return rates
+def _level_or_rate(values: Array, at: Array, path: str) -> Array:
+    return rates(values, at) if path.endswith(COUNTER) else values

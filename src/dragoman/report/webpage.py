@@ -3,8 +3,8 @@
 All of it is readable without JavaScript, but for the plots.
 """
 
-import html
 from collections.abc import Iterable, Sequence
+from html import escape
 from importlib import resources
 
 import plotly.offline
@@ -35,7 +35,7 @@ POLICY = (
 
 
 def to_html(document: Document) -> str:
-    title = html.escape(document.title)
+    title = escape(document.title)
     also = [_question(question) for question in document.also]
     # The text comes first and the library, 5 MB of it, last: the page can be read at once.
     return f"""<!doctype html>
@@ -52,8 +52,8 @@ def to_html(document: Document) -> str:
 <body>
 <header>
 <h1>{title}</h1>
-<p>{html.escape(document.subtitle)}</p>
-<p class="lead">{html.escape(document.lead)}</p>
+<p>{escape(document.subtitle)}</p>
+<p class="lead">{escape(document.lead)}</p>
 </header>
 <main>
 <ol class="cards">
@@ -82,25 +82,23 @@ def _lines(parts: Iterable[str]) -> str:
 
 
 def _group(title: str, parts: Sequence[str]) -> str:
-    return f'<h2 class="group">{html.escape(title)}</h2>\n{_lines(parts)}'
+    return f'<h2 class="group">{escape(title)}</h2>\n{_lines(parts)}'
 
 
 def _links(document: Document) -> str:
     found = [(question.answer.key, question.title) for question in document.also]
     found += [(appendix.anchor, appendix.title) for appendix in document.appendices]
-    return "".join(
-        f'<a href="#{html.escape(anchor)}">{html.escape(name)}</a>' for anchor, name in found
-    )
+    return "".join(f'<a href="#{escape(anchor)}">{escape(name)}</a>' for anchor, name in found)
 
 
 def _card(question: QuestionSection) -> str:
     answer = question.answer
     return (
-        f'<li><a class="card {answer.health}" href="#{html.escape(answer.key)}">'
-        f'<span class="short">{html.escape(question.title)}</span>'
-        f'<span class="verdict">{html.escape(answer.verdict)}</span>'
+        f'<li><a class="card {answer.health}" href="#{escape(answer.key)}">'
+        f'<span class="short">{escape(question.title)}</span>'
+        f'<span class="verdict">{escape(answer.verdict)}</span>'
         f'<span class="how">{_sign(answer)}</span>'
-        f'<span class="how">{html.escape(_confidence(answer))}</span></a></li>'
+        f'<span class="how">{escape(_confidence(answer))}</span></a></li>'
     )
 
 
@@ -116,8 +114,8 @@ def _to_do(questions: Sequence[QuestionSection]) -> str:
     if not questions:
         return ""
     items = _lines(
-        f'<li><a href="#{html.escape(question.answer.key)}">{html.escape(question.title)}</a>: '
-        f"{html.escape(question.answer.advice)}</li>"
+        f'<li><a href="#{escape(question.answer.key)}">{escape(question.title)}</a>: '
+        f"{escape(question.answer.advice)}</li>"
         for question in questions
     )
     return f'<div class="todo"><h2>What to do, most pressing first</h2>\n<ol>{items}</ol></div>'
@@ -127,19 +125,17 @@ def _question(question: QuestionSection) -> str:
     answer = question.answer
     number = f'<span class="number">{question.number}</span> ' if question.number else ""
     advice = (
-        f'<p class="advice"><b>What to do:</b> {html.escape(answer.advice)}</p>'
-        if answer.advice
-        else ""
+        f'<p class="advice"><b>What to do:</b> {escape(answer.advice)}</p>' if answer.advice else ""
     )
     table = _evidence(question)
     beside = _lines(_block(plot) for plot in question.plots) or table
     return (
-        f'<section id="{html.escape(answer.key)}" class="{answer.health}">\n'
-        f"<h2>{number}{html.escape(answer.question)}</h2>\n"
+        f'<section id="{escape(answer.key)}" class="{answer.health}">\n'
+        f"<h2>{number}{escape(answer.question)}</h2>\n"
         f'<p class="said"><span class="pill">{HEALTH_SIGNS[answer.health]} '
-        f"{html.escape(answer.verdict)}</span><small>{HEALTH_WORDS[answer.health]}, "
-        f"{html.escape(_confidence(answer))}</small></p>\n"
-        f'<div class="answer"><div><p>{html.escape(answer.sentence)}</p>{advice}'
+        f"{escape(answer.verdict)}</span><small>{HEALTH_WORDS[answer.health]}, "
+        f"{escape(_confidence(answer))}</small></p>\n"
+        f'<div class="answer"><div><p>{escape(answer.sentence)}</p>{advice}'
         f"{table if question.plots else ''}</div>\n<div>{beside}</div></div>\n</section>"
     )
 
@@ -157,7 +153,7 @@ def _evidence(question: QuestionSection) -> str:
 def _appendix(appendix: Appendix) -> str:
     blocks = _lines(_block(block) for block in appendix.blocks)
     return (
-        f'<section id="{html.escape(appendix.anchor)}">\n<h2>{html.escape(appendix.title)}</h2>\n'
+        f'<section id="{escape(appendix.anchor)}">\n<h2>{escape(appendix.title)}</h2>\n'
         f"{blocks}\n</section>"
     )
 
@@ -165,7 +161,7 @@ def _appendix(appendix: Appendix) -> str:
 def _block(block: Block) -> str:
     match block:
         case Paragraph(text):
-            return f"<p>{html.escape(text)}</p>"
+            return f"<p>{escape(text)}</p>"
         case TextTable():
             return _table(block)
         case Chart() | Gantt():
@@ -174,12 +170,9 @@ def _block(block: Block) -> str:
             return _plot(block, block.note)
         case Samples(title, samples):
             items = "".join(_sample(sample) for sample in samples)
-            return f"<h3>{html.escape(title)}</h3>\n<ol class='samples'>{items}</ol>"
+            return f"<h3>{escape(title)}</h3>\n<ol class='samples'>{items}</ol>"
         case Verbatim(title, text):
-            return (
-                f"<details><summary>{html.escape(title)}</summary>"
-                f"<pre>{html.escape(text)}</pre></details>"
-            )
+            return f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
 
 
 def _table(table: TextTable, kind: str = "") -> str:
@@ -187,8 +180,7 @@ def _table(table: TextTable, kind: str = "") -> str:
 
     def row(cells: Sequence[str], tag: str) -> str:
         return "".join(
-            f"<{tag}{kind}>{html.escape(cell)}</{tag}>"
-            for cell, kind in zip(cells, kinds, strict=True)
+            f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(cells, kinds, strict=True)
         )
 
     body = _lines(f"<tr>{row(cells, 'td')}</tr>" for cells in table.rows)
@@ -197,9 +189,9 @@ def _table(table: TextTable, kind: str = "") -> str:
 
 
 def _plot(plot: Plot, note: str = "") -> str:
-    caption = f"<figcaption>{html.escape(note)}</figcaption>" if note else ""
+    caption = f"<figcaption>{escape(note)}</figcaption>" if note else ""
     return (
-        f"<figure><h3>{html.escape(plot.title)}</h3>"
+        f"<figure><h3>{escape(plot.title)}</h3>"
         f'<div class="plot"></div><script type="application/json">{figure_json(plot)}</script>'
         "<noscript>This plot needs JavaScript; report.md shows its course, and report.json "
         f"holds its points.</noscript>{caption}</figure>"
@@ -210,8 +202,8 @@ def _sample(sample: Sample) -> str:
     if sample.equals_reference:
         judged = '<p class="same">✓ word for word the reference</p>'
     else:
-        judged = f'<p class="reference">{html.escape(sample.reference)}</p>'
+        judged = f'<p class="reference">{escape(sample.reference)}</p>'
     return (
-        f'<li><p class="source">{html.escape(sample.source)}</p>'
-        f"<p>{html.escape(sample.translation)}</p>{judged}</li>"
+        f'<li><p class="source">{escape(sample.source)}</p>'
+        f"<p>{escape(sample.translation)}</p>{judged}</li>"
     )

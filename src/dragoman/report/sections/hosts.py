@@ -42,14 +42,7 @@ def network_throughput(report: Report) -> Chart | None:
         )
         for curve in received
     ]
-    return Chart(
-        title="Network of each host",
-        value_title="MB/s",
-        number_format=",.2f",
-        axis="time",
-        spread="band",
-        lines=lines,
-    )
+    return Chart("Network of each host", "MB/s", ",.2f", lines, axis="time", spread="band")
 
 
 def _utilization(report: Report, title: str, kind: str) -> Chart | None:
@@ -68,6 +61,4 @@ def _utilization(report: Report, title: str, kind: str) -> Chart | None:
     ]
     if not lines:
         return None
-    return Chart(
-        title=title, value_title="%", number_format=".0f", axis="time", spread="band", lines=lines
-    )
+    return Chart(title, "%", ".0f", lines, axis="time", spread="band")

@@ -54,12 +54,7 @@ def traffic(report: Report) -> Chart | None:
     lines = [line for line in (measured, predicted) if any(v is not None for v in line.values)]
     if not lines:
         return None
-    return Chart(
-        title="Bytes that a step sends",
-        value_title="MB a step",
-        number_format=",.1f",
-        lines=lines,
-    )
+    return Chart("Bytes that a step sends", "MB a step", ",.1f", lines)
 
 
 def step_time(report: Report) -> Chart | None:
