@@ -45,6 +45,8 @@ UNLEARNED_SHARE = 0.55
 is at about two thirds of it."""
 DIVERGED_NATS = 0.3
 """Validation and training sample both risen by this much: what was learned is lost."""
+LIMITS = ("steps", "epochs", "hours")
+"""Causes of an end that the settings set."""
 
 Phase = Literal["falling", "ended", "constant", "endless"]
 """Of the learning rate: only cosine and linear fall to an end; noam never ends."""
@@ -53,6 +55,7 @@ _NEXT_QUARTER = "the next 25 % of tokens"
 
 
 def phase_of(config: Config, step: int) -> Phase:
+    """Returns where the learning rate is at this step."""
     rate_left = rate_left_of(config, step)
     if rate_left is None:
         return "constant" if config.schedule.kind == "constant" else "endless"
@@ -60,6 +63,7 @@ def phase_of(config: Config, step: int) -> Phase:
 
 
 def verdict_in(phase: Phase, forecast: Forecast) -> tuple[Verdict, Confidence]:
+    """Returns the verdict of the forecast, corrected by what the schedule has in store."""
     verdict, confidence = verdict_of(forecast)
     if phase == "falling" and verdict != "not yet":
         return "not yet", "medium"
@@ -249,12 +253,13 @@ def _advice(run: RunFacts, phase: Phase, verdict: Verdict, forecast: Forecast) -
 
 
 def _limit_words(run: RunFacts, verdict: Verdict) -> str:
-    """Many take a run that ended at its limit for trained."""
-    ended = run.attempts[-1] if run.attempts and run.attempts[-1].state == "finished" else None
-    has_limit = ended and ended.ends and ended.ends[0].event.cause in ("steps", "epochs", "hours")
-    if not ended or not has_limit or verdict == "yes":
+    """Returns a remark for those who take a run that ended at its limit for trained."""
+    last = run.attempts[-1] if run.attempts else None
+    if verdict == "yes" or last is None or last.state != "finished" or not last.ends:
         return ""
-    return f"The run ended because {ended.reason}, which says nothing about the model."
+    if last.ends[0].event.cause not in LIMITS:
+        return ""
+    return f"The run ended because {last.reason}, which says nothing about the model."
 
 
 def _forecast_words(
