@@ -49,7 +49,12 @@ _MOST_ALIKE = 0.98
 _LARGEST = 1e100
 """Squares of larger values overflow."""
 
-State = Literal["overfitting", "not", "perhaps", "both rise", "unexplained"]
+NotOverfit = Literal[
+    "at its lowest", "within noise", "small rise", "passed before", "in doubt", "unsteady"
+]
+"""Why a run is not overfitting. passed before: earlier rises that went nearly as far have passed.
+in doubt: a rise little beyond the noise. unsteady: no trend, or not against the training sample."""
+State = Literal["overfitting", "perhaps", "both rise", "unexplained"] | NotOverfit
 
 
 @dataclass(frozen=True)
@@ -127,22 +132,29 @@ def _change_since(values: Floats, rise: Rise) -> float:
 def _state(evaluations: Evaluations, rise: Rise, train_change: float) -> State:
     if math.isnan(train_change) and rise.spreads >= RISE_SPREADS:
         return "unexplained"
-    if rise.rise < max(RISE_NATS, PASSED_TIMES * rise.passed) or rise.spreads < DOUBT_SPREADS:
-        return "not"
+    if rise.after == 0 or rise.rise <= 0:
+        return "at its lowest"
+    if rise.spreads < DOUBT_SPREADS:
+        return "within noise"
+    if rise.rise < RISE_NATS:
+        return "small rise"
+    if rise.rise < PASSED_TIMES * rise.passed:
+        return "passed before"
     sample = evaluations.train_sample_loss[rise.level_since :]
     bend = rise.lowest - rise.level_since
     train_error = wander_of(sample, bend, rise.after, (1, rise.newest))
     falls = train_change < -train_error
     if rise.spreads < RISE_SPREADS:
-        return "perhaps" if falls and rise.after < FEW_AFTER else "not"
+        return "perhaps" if falls and rise.after < FEW_AFTER else "in doubt"
     if train_change > FALL_SPREADS * train_error:
         return "both rise"
+    if not falls:
+        return "unsteady"
     if rise.after < LEAST_AFTER:
-        return "perhaps" if falls else "not"
+        return "perhaps"
     slope = slope_of(evaluations.step[rise.lowest :], evaluations.validation_loss[rise.lowest :])
-    if slope is None or slope.low <= 0:  # a jump that has healed is no trend
-        return "not"
-    return "overfitting" if falls else "not"
+    # A jump that has healed is no trend.
+    return "overfitting" if slope is not None and slope.low > 0 else "unsteady"
 
 
 def rise_of(values: Floats) -> Rise | None:
