@@ -79,26 +79,21 @@ def answer(run: RunFacts) -> Finding:
         Figure("largest deviation", found.largest, "share"),
     ]
     if found.deviating:
-        return Finding(
-            KEY,
-            QUESTION,
-            "not as set",
-            "high",
+        sentence = (
             f"From step {found.first_deviating:,} on, {count(found.deviating, 'step')} had another "
-            f"rate than the settings give, by up to {percent(found.largest)}. As set: {words}",
-            evidence,
-            "Look for what changed between the attempts of this run: config.toml, or the version "
-            "of the program.",
+            f"rate than the settings give, by up to {percent(found.largest)}. As set: {words}"
         )
-    return Finding(
-        KEY,
-        QUESTION,
-        "as set" if found.factor_since is None else "not as set",
-        "high",
+        advice = (
+            "Look for what changed between the attempts of this run: config.toml, or the version "
+            "of the program."
+        )
+        return Finding(KEY, QUESTION, "not as set", "high", sentence, evidence, advice)
+    verdict = "as set" if found.factor_since is None else "not as set"
+    sentence = (
         f"{words} {_now_words(config, int(steps[-1]), float(rates[-1]))}{_rollback_words(found)} "
-        "It follows the step alone and does not react to the loss.",
-        evidence,
+        "It follows the step alone and does not react to the loss."
     )
+    return Finding(KEY, QUESTION, verdict, "high", sentence, evidence)
 
 
 def _schedule_words(config: Config, peak: Peak) -> str:

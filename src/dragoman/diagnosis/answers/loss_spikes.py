@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from dragoman.diagnosis.findings import Figure, Finding
+from dragoman.diagnosis.findings import Confidence, Figure, Finding
 from dragoman.diagnosis.learning.instability import (
     Divergence,
     Spike,
@@ -66,15 +66,9 @@ def finding(run: RunFacts) -> Finding | None:
             f"{len(skipped):,} {what} skipped because loss or gradients were not finite, {where}."
         )
     verdict = "diverged" if divergence else "spikes" if spikes else "skipped updates"
-    return Finding(
-        KEY,
-        QUESTION,
-        verdict,
-        "high" if divergence or len(skipped) else "medium",
-        " ".join(sentences),
-        evidence,
-        _advice(run, verdict, len(spikes), len(skipped)),
-    )
+    confidence: Confidence = "high" if divergence or len(skipped) else "medium"
+    advice = _advice(run, verdict, len(spikes), len(skipped))
+    return Finding(KEY, QUESTION, verdict, confidence, " ".join(sentences), evidence, advice)
 
 
 def divergence_sentence(divergence: Divergence) -> str:

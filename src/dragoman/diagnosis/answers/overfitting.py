@@ -7,19 +7,17 @@ loss, with dropout and label smoothing in it, plays no part.
 """
 
 import math
+from collections.abc import Mapping
 
 from dragoman.diagnosis.estimate import Estimate
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.learning.evaluations import Evaluations
 from dragoman.diagnosis.learning.overfit import (
-    DOUBT_SPREADS,
     LEAST_AFTER,
     LEAST_EVALUATIONS,
-    PASSED_TIMES,
-    RISE_NATS,
     RISE_SPREADS,
+    NotOverfit,
     Overfit,
-    Rise,
     overfit_of,
 )
 from dragoman.diagnosis.phrasing import count
@@ -32,6 +30,21 @@ FEW_EVALUATIONS = 6
 
 _HARDLY = "little more than it may waver by itself"
 _PROBABILITIES = "so far it costs probabilities, not translations."
+_RISEN = "the validation loss has risen"
+_WHY_NOT: Mapping[NotOverfit, tuple[str, Confidence]] = {
+    "at its lowest": ("the validation loss is at its lowest, {last:.3f} nats", "high"),
+    "within noise": (
+        "the validation loss, {last:.3f} nats, has not risen by more than it may waver by itself",
+        "medium",
+    ),
+    "small rise": (f"{_RISEN} by no more than {{rise:.3f}} nats", "medium"),
+    "passed before": (
+        f"{_RISEN} by {{rise:.3f}} nats, hardly more than in earlier rises from which it came back",
+        "low",
+    ),
+    "in doubt": (f"{_RISEN} by {{rise:.3f}} nats, {_HARDLY}", "low"),
+    "unsteady": (f"{_RISEN} and does not rise steadily against the training sample", "low"),
+}
 
 
 def answer(run: RunFacts) -> Finding:
@@ -81,7 +94,10 @@ def answer(run: RunFacts) -> Finding:
                 "apart; set evaluation.train_sample_pairs to 1000"
             )
             return unknown(KEY, QUESTION, why, evidence)
-    why_not, confidence = _why_not(evaluations, found.rise)
+    why_not, confidence = _WHY_NOT[found.state]
+    why_not = why_not.format(rise=found.rise.rise, last=evaluations.validation_loss[-1])
+    if found.state == "at its lowest" and len(evaluations) < FEW_EVALUATIONS:
+        confidence = "medium"
     sentence = f"No: {why_not}.{_gap_words(evaluations)}"
     return Finding(KEY, QUESTION, "no", confidence, sentence, evidence)
 
@@ -121,25 +137,6 @@ def _perhaps_words(found: Overfit) -> str:
         f"Too early to say: since step {found.lowest_step:,} the validation loss has risen by "
         f"{rise.rise:.3f} nats, {why}"
     )
-
-
-def _why_not(evaluations: Evaluations, rise: Rise) -> tuple[str, Confidence]:
-    last = f"{evaluations.validation_loss[-1]:.3f} nats"
-    risen = f"the validation loss has risen by {rise.rise:.3f} nats"
-    if rise.after == 0 or rise.rise <= 0:
-        few = len(evaluations) < FEW_EVALUATIONS
-        return f"the validation loss is at its lowest, {last}", "medium" if few else "high"
-    if rise.spreads < DOUBT_SPREADS:
-        why = f"the validation loss, {last}, has not risen by more than it may waver by itself"
-        return why, "medium"
-    if rise.rise < RISE_NATS:
-        return f"the validation loss has risen by no more than {rise.rise:.3f} nats", "medium"
-    if rise.rise < PASSED_TIMES * rise.passed:
-        return f"{risen}, hardly more than in earlier rises from which it came back", "low"
-    if rise.spreads < RISE_SPREADS:
-        return f"{risen}, {_HARDLY}", "low"
-    why = "the validation loss has risen and does not rise steadily against the training sample"
-    return why, "low"
 
 
 def _gap_words(evaluations: Evaluations) -> str:

@@ -6,7 +6,7 @@ Verdicts: BLEU and its interval, "39.0 BLEU (38.1 to 39.9)".
 import math
 from collections.abc import Sequence
 
-from dragoman.diagnosis.findings import Figure, Finding
+from dragoman.diagnosis.findings import Confidence, Figure, Finding
 from dragoman.diagnosis.phrasing import count
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.evaluation.scores import ScoredSplit
@@ -49,14 +49,10 @@ def finding(run: RunFacts) -> Finding | None:
         sentences.append(
             "Without an interval, which older records lack, small differences mean little."
         )
+    confidence: Confidence = "high" if has_interval else "low"
+    advice = "" if final else "Run dragoman evaluate to score the test set with a beam."
     return Finding(
-        KEY,
-        QUESTION,
-        bleu_words(shown),
-        "high" if has_interval else "low",
-        " ".join(sentences),
-        evidence,
-        "" if final else "Run dragoman evaluate to score the test set with a beam.",
+        KEY, QUESTION, bleu_words(shown), confidence, " ".join(sentences), evidence, advice
     )
 
 

@@ -45,6 +45,8 @@ UNLEARNED_SHARE = 0.55
 is at about two thirds of it."""
 DIVERGED_NATS = 0.3
 """Validation and training sample both risen by this much: what was learned is lost."""
+LIMITS = ("steps", "epochs", "hours")
+"""Causes of an end that the settings set."""
 
 Phase = Literal["falling", "ended", "constant", "endless"]
 """Of the learning rate: only cosine and linear fall to an end; noam never ends."""
@@ -53,6 +55,7 @@ _NEXT_QUARTER = "the next 25 % of tokens"
 
 
 def phase_of(config: Config, step: int) -> Phase:
+    """Returns where the learning rate is at this step."""
     rate_left = rate_left_of(config, step)
     if rate_left is None:
         return "constant" if config.schedule.kind == "constant" else "endless"
@@ -60,6 +63,7 @@ def phase_of(config: Config, step: int) -> Phase:
 
 
 def verdict_in(phase: Phase, forecast: Forecast) -> tuple[Verdict, Confidence]:
+    """Returns the verdict of the forecast, corrected by what the schedule has in store."""
     verdict, confidence = verdict_of(forecast)
     if phase == "falling" and verdict != "not yet":
         return "not yet", "medium"
@@ -77,16 +81,12 @@ def answer(run: RunFacts) -> Finding:
     evaluations, config = every.finite, run.config
     evidence = _losses(evaluations)
     if divergence := _divergence_words(run, every):
-        return Finding(
-            KEY,
-            QUESTION,
-            "not yet",
-            "high",
-            f"Not yet: the run has diverged. {divergence}",
-            evidence,
+        sentence = f"Not yet: the run has diverged. {divergence}"
+        advice = (
             "Go back to the best checkpoint; start a new run with a lower learning rate or a "
-            "longer warm-up.",
+            "longer warm-up."
         )
+        return Finding(KEY, QUESTION, "not yet", "high", sentence, evidence, advice)
     after = evaluations.where(evaluations.step >= config.schedule.warmup_steps)
     evidence.append(Figure("evaluations after warm-up", len(after), ""))
     last_step = int(max([*run.steps["step"][-1:], *evaluations.step[-1:]], default=0))
@@ -125,15 +125,9 @@ def answer(run: RunFacts) -> Finding:
         _forecast_words(forecast, pace, config.cost.currency, last_step, phase == "ended"),
         _limit_words(run, verdict),
     )
-    return Finding(
-        KEY,
-        QUESTION,
-        verdict,
-        confidence,
-        " ".join(filter(None, sentences)),
-        evidence,
-        _advice(run, phase, verdict, forecast),
-    )
+    sentence = " ".join(filter(None, sentences))
+    advice = _advice(run, phase, verdict, forecast)
+    return Finding(KEY, QUESTION, verdict, confidence, sentence, evidence, advice)
 
 
 def _divergence_words(run: RunFacts, evaluations: Evaluations) -> str:
@@ -156,45 +150,38 @@ def _divergence_words(run: RunFacts, evaluations: Evaluations) -> str:
 def _past_its_best(overfit: Overfit, evidence: list[Figure]) -> Finding:
     step = overfit.lowest_step
     if overfit.bleu_rises:
-        return Finding(
-            KEY,
-            QUESTION,
-            "not yet",
-            "low",
+        sentence = (
             f"Not yet, going by the translations: BLEU has risen by {overfit.bleu_change:.1f} "
             f"since step {step:,}, and still rises. The validation loss was lowest there and has "
             f"risen by {overfit.rise.rise:.3f} nats since then, while the training sample's falls: "
-            "the model grows too sure of itself, and that will cost translations in time.",
-            evidence,
-            "Train on while BLEU rises, and use the checkpoint with the best BLEU.",
+            "the model grows too sure of itself, and that will cost translations in time."
         )
-    return Finding(
-        KEY,
-        QUESTION,
-        "yes",
-        "high" if overfit.bleu_falls else "medium",
+        advice = "Train on while BLEU rises, and use the checkpoint with the best BLEU."
+        return Finding(KEY, QUESTION, "not yet", "low", sentence, evidence, advice)
+    confidence: Confidence = "high" if overfit.bleu_falls else "medium"
+    sentence = (
         f"Yes, and past its best: the validation loss was lowest around step {step:,} and has "
         f"risen by {overfit.rise.rise:.3f} nats since then, while the training sample's still "
-        "falls. More training of this kind makes the model worse.",
-        evidence,
-        f"Use the best checkpoint; a better model needs more data or more dropout, not more steps "
-        f"than about {step:,}.",
+        "falls. More training of this kind makes the model worse."
     )
+    advice = (
+        "Use the best checkpoint; a better model needs more data or more dropout, not more steps "
+        f"than about {step:,}."
+    )
+    return Finding(KEY, QUESTION, "yes", confidence, sentence, evidence, advice)
 
 
 def _learned_nothing(evaluations: Evaluations, guessing: float, evidence: list[Figure]) -> Finding:
-    return Finding(
-        KEY,
-        QUESTION,
-        "not yet",
-        "high",
+    sentence = (
         f"Not yet: the validation loss rests at {evaluations.validation_loss[-1]:.2f} nats, and "
         f"guessing among all pieces alike would give {guessing:.2f}: the model has learned little "
-        "more than which pieces are frequent.",
-        evidence,
-        "Look whether source and target lines belong together, and try a lower learning rate with "
-        "a longer warm-up.",
+        "more than which pieces are frequent."
     )
+    advice = (
+        "Look whether source and target lines belong together, and try a lower learning rate with "
+        "a longer warm-up."
+    )
+    return Finding(KEY, QUESTION, "not yet", "high", sentence, evidence, advice)
 
 
 def _too_early(why: str, evidence: list[Figure]) -> Finding:
@@ -249,12 +236,13 @@ def _advice(run: RunFacts, phase: Phase, verdict: Verdict, forecast: Forecast) -
 
 
 def _limit_words(run: RunFacts, verdict: Verdict) -> str:
-    """Many take a run that ended at its limit for trained."""
-    ended = run.attempts[-1] if run.attempts and run.attempts[-1].state == "finished" else None
-    has_limit = ended and ended.ends and ended.ends[0].event.cause in ("steps", "epochs", "hours")
-    if not ended or not has_limit or verdict == "yes":
+    """Returns a remark for those who take a run that ended at its limit for trained."""
+    last = run.attempts[-1] if run.attempts else None
+    if verdict == "yes" or last is None or last.state != "finished" or not last.ends:
         return ""
-    return f"The run ended because {ended.reason}, which says nothing about the model."
+    if last.ends[0].event.cause not in LIMITS:
+        return ""
+    return f"The run ended because {last.reason}, which says nothing about the model."
 
 
 def _forecast_words(

@@ -20,15 +20,10 @@ def answer(run: RunFacts) -> Finding:
             KEY, QUESTION, "the run has no manifest.json that tells of its data: it has not begun"
         )
     kept_bytes = train.source.bytes + train.target.bytes
-    return Finding(
-        KEY,
-        QUESTION,
-        f"{megabytes(kept_bytes)}, {train.pairs_kept:,} lines",
-        "high",
-        _sentence(passport, train, kept_bytes),
-        _evidence(passport, train, kept_bytes),
-        _advice(train),
-    )
+    verdict = f"{megabytes(kept_bytes)}, {train.pairs_kept:,} lines"
+    sentence = _sentence(passport, train, kept_bytes)
+    evidence = _evidence(passport, train, kept_bytes)
+    return Finding(KEY, QUESTION, verdict, "high", sentence, evidence, _advice(train))
 
 
 def _sentence(passport: Passport, train: SplitRecord, kept_bytes: int) -> str:

@@ -48,11 +48,13 @@ that was fitted to them always look more independent than they are."""
 _MOST_ALIKE = 0.98
 _LARGEST = 1e100
 """Squares of larger values overflow."""
-_CURVED_FALL = 2
-"""Points before the lowest one from which on their fall may be curved: losses bend most where they
-are steepest, and that is no noise."""
 
-State = Literal["overfitting", "not", "perhaps", "both rise", "unexplained"]
+NotOverfit = Literal[
+    "at its lowest", "within noise", "small rise", "passed before", "in doubt", "unsteady"
+]
+"""Why a run is not overfitting. passed before: earlier rises that went nearly as far have passed.
+in doubt: a rise little beyond the noise. unsteady: no trend, or not against the training sample."""
+State = Literal["overfitting", "perhaps", "both rise", "unexplained"] | NotOverfit
 
 
 @dataclass(frozen=True)
@@ -130,22 +132,29 @@ def _change_since(values: Floats, rise: Rise) -> float:
 def _state(evaluations: Evaluations, rise: Rise, train_change: float) -> State:
     if math.isnan(train_change) and rise.spreads >= RISE_SPREADS:
         return "unexplained"
-    if rise.rise < max(RISE_NATS, PASSED_TIMES * rise.passed) or rise.spreads < DOUBT_SPREADS:
-        return "not"
+    if rise.after == 0 or rise.rise <= 0:
+        return "at its lowest"
+    if rise.spreads < DOUBT_SPREADS:
+        return "within noise"
+    if rise.rise < RISE_NATS:
+        return "small rise"
+    if rise.rise < PASSED_TIMES * rise.passed:
+        return "passed before"
     sample = evaluations.train_sample_loss[rise.level_since :]
     bend = rise.lowest - rise.level_since
     train_error = wander_of(sample, bend, rise.after, (1, rise.newest))
     falls = train_change < -train_error
     if rise.spreads < RISE_SPREADS:
-        return "perhaps" if falls and rise.after < FEW_AFTER else "not"
+        return "perhaps" if falls and rise.after < FEW_AFTER else "in doubt"
     if train_change > FALL_SPREADS * train_error:
         return "both rise"
+    if not falls:
+        return "unsteady"
     if rise.after < LEAST_AFTER:
-        return "perhaps" if falls else "not"
+        return "perhaps"
     slope = slope_of(evaluations.step[rise.lowest :], evaluations.validation_loss[rise.lowest :])
-    if slope is None or slope.low <= 0:  # a jump that has healed is no trend
-        return "not"
-    return "overfitting" if falls else "not"
+    # A jump that has healed is no trend.
+    return "overfitting" if slope is not None and slope.low > 0 else "unsteady"
 
 
 def rise_of(values: Floats) -> Rise | None:
@@ -210,21 +219,20 @@ def _around_a_bend(values: Floats, bend: int) -> tuple[Floats, int]:
 
     The curve may stay level for a while after its lowest point: the bend is put where it fits best.
     """
-    later = range(bend, max(bend, (bend + len(values)) // 2) + 1)
-    curves = [_bent_at(each, len(values)) for each in later]
-    left = [_residuals(curve, values) for curve in curves]
-    best = int(np.argmin([np.abs(residuals).sum() for residuals in left]))
-    most = OUTLIER_SPREADS * robust_spread(left[best])
-    return np.clip(left[best], -most, most), curves[best].shape[1] + 1
+    bends = range(bend, max(bend, (bend + len(values)) // 2) + 1)
+    residuals = [_residuals(_curve_with(each, len(values)), values) for each in bends]
+    best = int(np.argmin([np.abs(each).sum() for each in residuals]))
+    most = OUTLIER_SPREADS * robust_spread(residuals[best])
+    return np.clip(residuals[best], -most, most), 3 + min(2, bends[best])
 
 
-def _bent_at(bend: int, count: int) -> Floats:
+def _curve_with(bend: int, count: int) -> Floats:
+    """Returns the columns of a curve that is a parabola before the bend and a line after it: losses
+    bend most where they are steepest, and that is no noise. With fewer than two points before the
+    bend columns depend on each other, which least squares copes with."""
     places = (np.arange(count) - bend) / count
     before, since = np.minimum(0.0, places), np.maximum(0.0, places)
-    columns = [np.ones_like(places), since]
-    columns += [before] if bend >= 1 else []
-    columns += [before**2] if bend >= _CURVED_FALL else []
-    return np.stack(columns, axis=1)
+    return np.stack([np.ones_like(places), since, before, before**2], axis=1)
 
 
 def _residuals(curve: Floats, values: Floats) -> Floats:

@@ -1,4 +1,5 @@
-from unit.diagnosis.learning_run import learned
+import pytest
+from unit.diagnosis.learning_run import figure, learned
 from unit.report.fake_run import WALL_AT, FakeRun, started, step
 
 from dragoman.diagnosis.answers.loss_spikes import finding
@@ -18,8 +19,9 @@ def test_spikes_are_named(tmp_path):
     found = run.asked(finding)
     assert found is not None
     assert found.verdict == "spikes"
-    assert "2 times, at steps 20,000 and 30,000" in found.sentence
-    assert "6.00 nats" in found.sentence
+    assert figure(found, "loss spikes").value == 2
+    assert figure(found, "highest spike").value == pytest.approx(6.0)
+    assert all(step in found.sentence for step in ("20,000", "30,000"))
 
 
 def test_a_diverged_run_gets_advice(tmp_path):
@@ -29,6 +31,9 @@ def test_a_diverged_run_gets_advice(tmp_path):
     found = run.asked(finding)
     assert found is not None
     assert (found.verdict, found.confidence) == ("diverged", "high")
+    assert figure(found, "diverged since step").value == pytest.approx(40_000, abs=5000)
+    assert figure(found, "training loss before").value == pytest.approx(3.0)
+    assert figure(found, "training loss at the end").value == pytest.approx(8.0)
     assert "schedule.scale" in found.advice
 
 
@@ -41,6 +46,6 @@ def test_skipped_updates_are_counted(tmp_path):
     found = finding(facts)
     assert found is not None
     assert found.verdict == "skipped updates"
-    assert "3 updates were skipped" in found.sentence
+    updates = figure(found, "skipped updates")
+    assert (updates.value, updates.note) == (3, "at most 2 in a row")
     assert "between steps 4 and 9" in found.sentence
-    assert "at most 2 in a row" in [figure.note for figure in found.evidence]

@@ -3,8 +3,11 @@ import math
 import numpy as np
 import pytest
 from unit.diagnosis.learning_run import EVALUATION_S, STEP_S, figure, learned, noise
+from unit.report.fake_run import CONFIG
 
-from dragoman.diagnosis.answers.trained import answer
+from dragoman.config import parse_config
+from dragoman.diagnosis.answers.trained import answer, phase_of, verdict_in
+from dragoman.diagnosis.learning.convergence import forecast_of
 
 PLATEAU = 1.5 + 0.5 * np.exp(-np.arange(1, 26) / 2)
 
@@ -26,9 +29,13 @@ def test_story_c_learns_what_the_next_10000_steps_bring(tmp_path):
     truth = amount * (50.0**-exponent - 60.0**-exponent)
     assert gain.value == pytest.approx(truth, rel=0.25)
     assert gain.low < truth < gain.high
-    assert "the next 10,000 steps, 0.01" in found.sentence
-    assert "which says nothing about the model" in found.sentence
-    assert "12,500 steps" in found.sentence
+    assert figure(found, "steps for it").value == 12_500
+
+
+@pytest.mark.parametrize(("cause", "is_limit"), [("steps", True), ("hours", True), ("", False)])
+def test_an_end_by_a_limit_says_nothing_about_the_model(tmp_path, cause, is_limit):
+    run = learned(tmp_path / "run", story_c()[0], ended="such was the end", cause=cause)
+    assert ("such was the end" in run.asked(answer).sentence) == is_limit
 
 
 def test_a_loss_at_rest_is_trained(tmp_path):
@@ -169,3 +176,41 @@ def test_rest_at_the_level_of_guessing_is_not_trained(tmp_path):
     assert (found.verdict, found.confidence) == ("not yet", "high")
     assert "guessing" in found.sentence
     assert found.advice
+
+
+@pytest.mark.parametrize(
+    ("kind", "step", "phase"),
+    [
+        ("cosine", 500, "falling"),
+        ("cosine", 1000, "ended"),
+        ("linear", 975, "falling"),
+        ("linear", 985, "ended"),
+        ("constant", 1000, "constant"),
+        ("noam", 1000, "endless"),
+        ("inverse-square-root", 1000, "endless"),
+    ],
+)
+def test_a_schedule_falls_ends_or_goes_on(kind, step, phase):
+    settings = [f"schedule.kind={kind}", "schedule.warmup_steps=0", "training.steps=1000"]
+    assert phase_of(parse_config(CONFIG, "x", settings), step) == phase
+
+
+@pytest.mark.parametrize(
+    ("phase", "at_rest", "falling"),
+    [
+        ("endless", ("yes", "high"), ("not yet", "high")),
+        ("falling", ("not yet", "medium"), ("not yet", "high")),
+        ("ended", ("yes", "high"), ("not yet", "high")),
+        ("constant", ("yes", "medium"), ("not yet", "high")),
+    ],
+)
+def test_the_schedule_has_a_say_in_the_verdict(phase, at_rest, falling):
+    def verdict(curve):
+        steps = np.arange(1.0, 31)
+        losses = curve + noise(30, 0.001, 6)
+        forecast = forecast_of(steps, losses, np.full(30, np.nan), steps > 0)
+        assert forecast is not None
+        return verdict_in(phase, forecast)
+
+    assert verdict(1.5) == at_rest
+    assert verdict(1.5 + np.arange(1.0, 31) ** -0.5) == falling
