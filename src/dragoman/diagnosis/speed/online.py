@@ -49,7 +49,7 @@ class LiveDiagnosis:
     def __init__(self, hosts: Sequence[str], gradient_bytes: float) -> None:
         """`hosts` are those of each rank."""
         has_several = len(set(hosts)) > 1
-        self._names = {
+        self.names = {
             (0, rank): host if has_several else rank_name(rank) for rank, host in enumerate(hosts)
         }
         self._link = Link(messages_of(gradient_bytes))
@@ -99,7 +99,7 @@ class LiveDiagnosis:
         window = window_of(steps)
         if window is None:
             return None
-        verdict = verdict_over(steps, window, self._link, self._names, held=self.verdict)
+        verdict = verdict_over(steps, window, self._link, self.names, held=self.verdict)
         if verdict != self._new:
             self._new, self._new_steps, self._new_s = verdict, new_steps, new_s
         is_held = self._new_steps >= HOLDS_STEPS and self._new_s >= HOLDS_S
@@ -107,7 +107,7 @@ class LiveDiagnosis:
             return None
         self.verdict = verdict
         since_step = _began_at(verdict, steps, len(window) + self._new_steps)
-        late = latest(steps, self._names, window)
+        late = latest(steps, self.names, window)
         return in_words(verdict, since_step, steps.mean(window), self._link, late)
 
     def _split_new_steps(self) -> None:
