@@ -8,7 +8,7 @@ bounded, and most steps are only put into a list.
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
@@ -114,7 +114,7 @@ class LiveDiagnosis:
         numbers, parts = zip(*self._unsplit, strict=True)
         self._unsplit.clear()
         self._unsplit_s = 0.0
-        flat = chain.from_iterable(chain.from_iterable(parts))
+        flat: Iterable[float | None] = chain.from_iterable(chain.from_iterable(parts))
         if parts[0][0].communication_s is None:  # on all ranks or on none
             flat = (math.nan if part_s is None else part_s for part_s in flat)
         shape = len(parts), len(self._waits_s), len(RankParts._fields)
