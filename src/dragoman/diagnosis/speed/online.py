@@ -23,7 +23,7 @@ from dragoman.diagnosis.speed.bottleneck import (
     shares_of,
 )
 from dragoman.diagnosis.speed.lateness import latest, rank_name
-from dragoman.diagnosis.speed.phases import EVIDENCE, change_point, verdict_over
+from dragoman.diagnosis.speed.phases import change_point, evidence_of, verdict_over
 from dragoman.diagnosis.speed.what_if import projected_steps
 from dragoman.telemetry.events import StepDone
 from dragoman.telemetry.read.columns import Array
@@ -142,7 +142,7 @@ def window_of(steps: StepParts) -> Array | None:
 
 def _began_at(verdict: Verdict, steps: StepParts, new_steps: int) -> int:
     """Returns the step at which what the verdict rests on changed most, of those remembered."""
-    values = np.nan_to_num(steps[EVIDENCE[verdict]])
+    values = evidence_of(verdict, steps)
     # A window that has tipped over is at least half new: the change is not far behind it.
     begin = max(0, len(values) - 2 * new_steps)
     place = 0

@@ -22,7 +22,12 @@ def steps_of(communication) -> StepParts:
     count = len(communication)
     parts = {name: np.full((2, count), value) for name, value in USUAL.items()}
     parts["communication"] = np.tile(np.asarray(communication, dtype=float), (2, 1))
+    return steps_of_parts(parts)
+
+
+def steps_of_parts(parts) -> StepParts:
     columns, waits_s = split_steps(np.sum(list(parts.values()), axis=0), parts)
+    count = waits_s.shape[1]
     return StepParts(
         attempt=np.ones(count, dtype=np.int64),
         step=np.arange(1, count + 1),
@@ -32,6 +37,18 @@ def steps_of(communication) -> StepParts:
         is_first=np.zeros(count, dtype=bool),
         missing_ranks={},
     )
+
+
+def test_data_that_is_late_now_here_and_now_there_begins_where_its_lateness_does():
+    parts = {name: np.full((2, 300), value) for name, value in USUAL.items()}
+    for rank in range(2):
+        is_late = (np.arange(300) >= 120) & (np.arange(300) % 2 == rank)
+        parts["data"][rank, is_late] += 0.8
+        parts["communication"][1 - rank, is_late] += 0.8
+    steps = steps_of_parts(parts)
+    found = bottleneck_of(steps, np.arange(300), UNKNOWN_LINK, NAMES)
+
+    assert (found.verdict, found.since_step) == ("input-bound", 121)
 
 
 def judged(communication):
