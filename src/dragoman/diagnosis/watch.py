@@ -1,6 +1,6 @@
-"""The findings while a run goes on, as lines for its log: what `train` is handed to be watched by.
+"""Findings while a run goes on, as lines for its log: the observer that `train` is handed.
 
-Speed is judged between steps, learning after each evaluation, by the same functions as in a report.
+Speed is judged between steps, learning after each evaluation, by the functions that make a report.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,8 @@ from dragoman.training.observer import RankParts
 
 
 class LiveFindings:
+    """Implements `training.observer.Observer`."""
+
     def __init__(
         self,
         config: Config,
@@ -27,15 +29,15 @@ class LiveFindings:
         gradient_bytes: int,
         evaluations: Sequence[Evaluated],
     ) -> None:
-        self._speed = LiveDiagnosis(hosts, gradient_bytes)
+        self.speed = LiveDiagnosis(hosts, gradient_bytes)
         self._config = config
         self._evaluations = list(evaluations)
 
     def after_step(self, done: StepDone, parts_by_rank: Sequence[RankParts]) -> str | None:
-        return self._speed.after(done, parts_by_rank)
+        return self.speed.after(done, parts_by_rank)
 
     def after_evaluation(self, evaluated: Evaluated) -> str | None:
-        """A line when there is something new; that it is over again is not worth one."""
+        """Returns a line when there is something new; that it is over again is not worth one."""
         before, _ = learning_line(self._config, self._evaluations)
         earlier = [e for e in self._evaluations if e.step < evaluated.step]  # after a rollback
         self._evaluations = [*earlier, evaluated]
@@ -44,7 +46,7 @@ class LiveFindings:
 
 
 def learning_line(config: Config, evaluations: Sequence[Evaluated]) -> tuple[str, str]:
-    """What can be said of the learning so far, in a word and in a line; two empty ones: nothing."""
+    """Returns what can be said of the learning so far: a word and a line, which may be empty."""
     every = Evaluations.from_events(evaluations).finite
     after = every.where(every.step >= config.schedule.warmup_steps)
     overfit = overfit_of(after)
@@ -77,5 +79,5 @@ def watch(
     gradient_bytes: int,
     evaluations: Sequence[Evaluated],
 ) -> LiveFindings:
-    """`hosts`: of each rank."""
+    """Returns who watches a run; `hosts` are those of each rank."""
     return LiveFindings(config, hosts, gradient_bytes, evaluations)

@@ -1,11 +1,23 @@
 import math
+from collections import defaultdict
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from digits_language import RECIPE
+from scenarios.simulate import write_run
+from scenarios.table import SCENARIOS
+from scenarios.world import Life
 
 from dragoman.config import parse_config
+from dragoman.diagnosis.answers import network
+from dragoman.diagnosis.run.facts import read_facts
+from dragoman.diagnosis.run.host_traffic import gradient_bytes
+from dragoman.diagnosis.speed.lateness import latest, names_of_ranks
 from dragoman.diagnosis.watch import watch
+from dragoman.rundir import RunDir
 from dragoman.telemetry.events import Evaluated, StepDone
+from dragoman.telemetry.read.events import read_events
 from dragoman.training.observer import RankParts
 
 
@@ -60,15 +72,74 @@ def test_what_was_told_before_a_resume_is_not_told_again(config):
     assert observer.after_evaluation(evaluation(40_000, 1.8, 1.7)) is None
 
 
-def test_a_slow_network_is_told_of_with_what_would_help(config):
-    observer = watch(config, ["a", "b"], 8_000_000, [])
-    parts = {"data": 0.0, "forward": 0.3, "backward": 0.3, "communication": 1.4, "rest": 0.0}
-    said = [
-        observer.after_step(
-            StepDone(n, 0.1, 3.0, 1000, 1e-3, 1.0, True, 2.0, parts, {"sent": 8e6}),
-            [RankParts.of(parts)] * 2,
-        )
-        for n in range(1, 60)
+def recorded_run(name, folder):
+    """A short run of the scenario: its facts, and the events of its steps by rank."""
+    world = next(scenario.world for scenario in SCENARIOS if scenario.name == name)
+    few = {"training.steps": 300, "evaluation.every_steps": 100, "checkpoints.every_steps": 20}
+    world = replace(world, lives=[Life(1, 300)], settings={**few, **world.settings, **few})
+    truth = write_run(world, folder)
+    run = RunDir(folder)
+    by_rank = defaultdict(list)
+    for _, rank, stamped in read_events(run, kinds=[StepDone]):
+        by_rank[rank].append(stamped.event)
+    return read_facts(run, read_at=truth.ended_at), by_rank
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("slow link", "network-bound"),
+        ("latency of another continent", "latency-bound"),
+        ("constant straggler", "straggler"),
+        ("straggler host of two ranks", "straggler"),
+        ("straggler that moves", "straggler"),
+        ("slow data", "input-bound"),
+        ("slow data now here, now there", "input-bound"),
+        ("slow data on one of two hosts", "straggler"),
+        ("copies hold up the steps", "compute-bound"),
+        ("nothing wrong", "compute-bound"),
+        ("one rank alone", "compute-bound"),
+    ],
+)
+def test_a_run_is_judged_live_as_in_its_report(name, verdict, tmp_path):
+    run, by_rank = recorded_run(name, tmp_path / "run")
+    (attempt,) = run.attempts
+    hosts = [attempt.hosts[rank] for rank in sorted(by_rank)]
+    observer = watch(run.config, hosts, gradient_bytes(run.record), run.evaluations)
+    logged = [
+        observer.after_step(events[0], [RankParts.of(event.parts_s) for event in events])
+        for events in zip(*(by_rank[rank] for rank in sorted(by_rank)), strict=True)
     ]
-    (line,) = filter(None, said)
-    assert line.startswith("network-bound since step 2: 70 % of the step; bf16 on the wire")
+    live, found = observer.speed, network.answer(run)
+
+    assert live.verdict == found.verdict == verdict
+    assert len([line for line in logged if line]) == (verdict != "compute-bound")
+
+    # The same steps are split alike, but for their length: events are rounded to microseconds, and
+    # live it is the sum of the parts.
+    rows = np.flatnonzero(np.isin(run.step_parts.step, live.steps.step))
+    every = np.arange(len(live.steps))
+    assert len(rows) == len(every) >= 200
+    own, reported = live.steps.mean(every), run.step_parts.mean(rows)
+    assert own.step_s == pytest.approx(reported.step_s, abs=1e-5)
+    assert own[1:] == pytest.approx(reported[1:], abs=1e-9)
+
+    names = names_of_ranks(run.attempts)
+    late = latest(live.steps, live.names, every)
+    assert late == pytest.approx(latest(run.step_parts, names, rows), abs=1e-9)
+    for line in filter(None, logged):
+        if verdict == "straggler" and late.is_always_the_same:
+            assert line.endswith(f"waits for {late.who}")
+            assert late.who in found.sentence
+
+
+def test_where_the_network_cannot_be_told_from_computing_neither_blames_it(tmp_path):
+    run, by_rank = recorded_run("sharded", tmp_path / "run")
+    hosts = list(run.attempts[0].hosts.values())
+    observer = watch(run.config, hosts, gradient_bytes(run.record), [])
+    for events in zip(*by_rank.values(), strict=True):
+        parts = [RankParts.of(event.parts_s) for event in events]
+        assert observer.after_step(events[0], parts) is None
+
+    assert np.isnan(observer.speed.steps["network_s"]).all()
+    assert np.isnan(run.step_parts["network_s"]).all()

@@ -17,13 +17,12 @@ from dragoman.diagnosis.phrasing import listed, percent
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.hosts import HostSensors
 from dragoman.diagnosis.run.timeline import why_no_common_step
-from dragoman.diagnosis.speed.bottleneck import Shares, shares_of
+from dragoman.diagnosis.speed.bottleneck import FEW_STEPS, Shares, shares_of
 from dragoman.telemetry.read.tables import group_column
 
 KEY = "devices"
 QUESTION = "Were the GPUs (or CPUs) fully used?"
 
-FEW_STEPS = 20
 FULLY = 0.85
 """Share of the step spent computing."""
 MOSTLY_WAITING = 0.5

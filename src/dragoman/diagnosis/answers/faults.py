@@ -13,7 +13,7 @@ KEY = "faults"
 QUESTION = "What went wrong, and what did it cost?"
 
 LOW_GOODPUT = 0.95
-WORTH_TELLING_S = 1.0
+NOTABLE_LOSS_S = 1.0
 
 _WORDS = {
     "broken off": "broke off without a word",
@@ -25,32 +25,33 @@ _WORDS = {
 
 
 def finding(run: RunFacts) -> Finding | None:
-    """None: nothing did, in a run of one attempt."""
+    """Returns None for a run of one attempt in which nothing went wrong."""
     if not len(run.steps):
         return None
-    found = run.faults
-    if not found.faults and len(run.attempts) <= 1:
+    history = run.faults
+    if not history.faults and len(run.attempts) <= 1:
         return None
     figures = [
-        Figure("faults", len(found.faults), ""),
-        Figure("lost steps", found.lost_steps, "steps"),
-        Figure("lost time", found.cost_s, "s", note="work that was lost, and downtime"),
-        Figure("goodput of steps", found.step_goodput, "share"),
-        Figure("goodput of time", found.time_goodput, "share"),
+        Figure("faults", len(history.faults), ""),
+        Figure("lost steps", history.lost_steps, "steps"),
+        Figure("lost time", history.cost_s, "s", note="work that was lost, and downtime"),
+        Figure("goodput of steps", history.step_goodput, "share"),
+        Figure("goodput of time", history.time_goodput, "share"),
     ]
     prices = run.config.cost
     if prices.host_per_hour:
-        cost = found.cost_s * cost_per_s(run.attempts, prices.host_per_hour)
+        cost = history.cost_s * cost_per_s(run.attempts, prices.host_per_hour)
         figures.append(Figure("cost of faults", cost, prices.currency))
-    figures += [_figure(fault) for fault in found.faults]
+    figures += [_figure(fault) for fault in history.faults]
+    is_low = history.time_goodput < LOW_GOODPUT
     return Finding(
         key=KEY,
         question=QUESTION,
-        verdict=count(len(found.faults), "fault") if found.faults else "none",
+        verdict=count(len(history.faults), "fault") if history.faults else "none",
         confidence="high",
-        sentence=_sentence(found, len(run.attempts)),
+        sentence=_sentence(history, len(run.attempts)),
         evidence=figures,
-        advice=_advice(found),
+        advice=advice.on_faults(history) if history.faults and is_low else "",
     )
 
 
@@ -61,28 +62,22 @@ def _figure(fault: Fault) -> Figure:
     return Figure(f"{fault.kind} after step {fault.step:,}", fault.cost_s, "s", note=note)
 
 
-def _sentence(found: FaultHistory, attempts: int) -> str:
-    if not found.faults:
+def _sentence(history: FaultHistory, attempts: int) -> str:
+    if not history.faults:
         return f"The run took {count(attempts, 'attempt')}, and nothing was lost between them."
-    kinds = Counter(fault.kind for fault in found.faults)
+    kinds = Counter(fault.kind for fault in history.faults)
     how_often = listed([f"{_WORDS[kind]} {_times(number)}" for kind, number in kinds.items()])
-    worst = max(found.faults, key=lambda fault: fault.cost_s)
-    what = f"{'The worst' if len(found.faults) > 1 else 'It'} was after step {worst.step:,}"
+    worst = max(history.faults, key=lambda fault: fault.cost_s)
+    what = f"{'The worst' if len(history.faults) > 1 else 'It'} was after step {worst.step:,}"
     cost = "Nothing was lost."
-    if found.lost_steps or found.cost_s >= WORTH_TELLING_S:
-        lost_s, useful = wall_time(found.cost_s), percent(found.time_goodput)
+    if history.lost_steps or history.cost_s >= NOTABLE_LOSS_S:
+        lost_s, useful = wall_time(history.cost_s), percent(history.time_goodput)
         cost = f"No step was lost, but {lost_s}; {useful} of the time was useful."
-        if found.lost_steps:
-            steps = count(found.lost_steps, "step")
+        if history.lost_steps:
+            steps = count(history.lost_steps, "step")
             cost = f"{steps} and {lost_s} were lost; {useful} of the time was useful."
     return f"The run {how_often}. {cost} {what}: {worst.what.rstrip('.')}."
 
 
 def _times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
-
-
-def _advice(found: FaultHistory) -> str:
-    if found.time_goodput >= LOW_GOODPUT or not found.faults:
-        return ""
-    return advice.on_faults(found)

@@ -15,56 +15,41 @@ KEY = "hangs"
 QUESTION = "Did the run hang?"
 
 MOST_NAMED = 3
+RESUME = "Stop it and give the same command again: it goes on from its last checkpoint."
 
 
 def finding(run: RunFacts) -> Finding | None:
-    """None: it never did."""
+    """Returns None where the run never hung."""
     silences = run.silences
     if not silences:
         return None
     total_s = math.fsum(silence.seconds for silence in silences)
-    hangs_now = silences[-1].is_last and run.attempts[-1].state == "training"
+    last = silences[-1]
+    hangs_now = last.is_last and run.attempts[-1].state == "training"
+    now = (
+        f"No step, evaluation or save has come since step {last.step:,}, "
+        f"{wall_time(last.seconds)} ago, though the run has not ended."
+    )
+    evidence = [
+        Figure(f"after step {s.step:,}", s.seconds, "s", note=f"attempt {s.attempt}")
+        for s in silences
+    ]
     return Finding(
         key=KEY,
         question=QUESTION,
         verdict="hangs now" if hangs_now else count(len(silences), "time"),
         confidence="high",
-        sentence=_sentence(silences, total_s, run, hangs_now),
-        evidence=[
-            Figure("stood still", total_s, "s"),
-            *(
-                Figure(
-                    f"after step {silence.step:,}",
-                    silence.seconds,
-                    "s",
-                    note=f"attempt {silence.attempt}",
-                )
-                for silence in silences
-            ),
-        ],
-        advice=(
-            "Stop it and give the same command again: it goes on from its last checkpoint."
-            if hangs_now
-            else ""
-        ),
+        sentence=now if hangs_now else _sentence(run, total_s),
+        evidence=[Figure("stood still", total_s, "s"), *evidence],
+        advice=RESUME if hangs_now else "",
     )
 
 
-def _named(silence: Silence) -> str:
-    why = f" (waiting for {silence.waited_for})" if silence.waited_for else ""
-    return f"{wall_time(silence.seconds)} after step {silence.step:,}{why}"
-
-
-def _sentence(silences: list[Silence], total_s: float, run: RunFacts, hangs_now: bool) -> str:
+def _sentence(run: RunFacts, total_s: float) -> str:
+    silences = run.silences
     longest = sorted(silences, key=lambda silence: -silence.seconds)[:MOST_NAMED]
-    named = [_named(silence) for silence in longest]
+    named = [_in_words(silence) for silence in longest]
     more = f" and {len(silences) - MOST_NAMED} more times" if len(silences) > MOST_NAMED else ""
-    if hangs_now:
-        last = silences[-1]
-        return (
-            f"No step, evaluation or save has come since step {last.step:,}, "
-            f"{wall_time(last.seconds)} ago, though the run has not ended."
-        )
     sentence = f"Nothing went on for {wall_time(total_s)}: {listed(named)}{more}."
     if len(silences) == 1:
         sentence = f"Nothing went on for {named[0]}."
@@ -75,3 +60,8 @@ def _sentence(silences: list[Silence], total_s: float, run: RunFacts, hangs_now:
         if attempt.number in ended and attempt.reason
     ]
     return " ".join([sentence, *reasons])
+
+
+def _in_words(silence: Silence) -> str:
+    why = f" (waiting for {silence.waited_for})" if silence.waited_for else ""
+    return f"{wall_time(silence.seconds)} after step {silence.step:,}{why}"

@@ -1,6 +1,6 @@
 """How near did memory come to its limit?"""
 
-import math
+from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -31,39 +31,37 @@ class Peak(NamedTuple):
 
 
 def finding(run: RunFacts) -> Finding | None:
-    """None: it stayed away from it, or was not recorded."""
-    peaks = [
-        *(peak for attempt in run.attempts for peak in peaks_of(attempt, run)),
-        *_of_hosts(run),
-    ]
-    near = {peak.where: peak for peak in sorted(peaks, key=lambda p: p.share) if _is_near(peak)}
-    shortages = sum(
-        trouble.category == "out-of-memory"
+    """Returns None where memory stayed away from its limit, or was not recorded."""
+    peaks = [peak for attempt in run.attempts for peak in _device_peaks(attempt, run)]
+    peaks = sorted([*peaks, *_host_peaks(run)], key=lambda peak: peak.share)
+    near = {peak.where: peak for peak in peaks if peak.share >= NEAR}
+    out_of_memory = sum(
+        incident.category == "out-of-memory"
         for attempt in run.attempts
-        for trouble in attempt.incidents
+        for incident in attempt.incidents
     )
-    if not near and not shortages:
+    if not near and not out_of_memory:
         return None
-    fullest = max(near.values(), key=lambda peak: peak.share, default=None)
     sentences = []
-    if fullest:
+    if near:
+        fullest = max(near.values(), key=lambda peak: peak.share)
         sentences.append(
             f"Memory of {fullest.where} was {percent(fullest.share)} full at its peak: "
             f"{size(fullest.used_bytes)} of {size(fullest.total_bytes)}."
         )
-    if shortages:
+    if out_of_memory:
         sentences.append(
-            f"{count(shortages, 'step')} ran out of memory and had to be done again in pieces."
+            f"{count(out_of_memory, 'step')} ran out of memory and had to be done again in pieces."
         )
     return Finding(
         key=KEY,
         question=QUESTION,
-        verdict="ran out" if shortages else "near its limit",
+        verdict="ran out" if out_of_memory else "near its limit",
         confidence="high",
         sentence=" ".join(sentences),
         evidence=[
             *(Figure(f"{peak.where}, peak", peak.share, "share") for peak in near.values()),
-            Figure("steps that ran out of memory", shortages, "steps"),
+            Figure("steps that ran out of memory", out_of_memory, "steps"),
         ],
         advice=(
             "Lower training.micro_batch_tokens: it bounds memory and leaves tokens_per_update, "
@@ -73,34 +71,29 @@ def finding(run: RunFacts) -> Finding | None:
     )
 
 
-def _is_near(peak: Peak) -> bool:
-    return peak.share >= NEAR
-
-
-def peaks_of(attempt: Attempt, run: RunFacts) -> list[Peak]:
-    """Of each GPU; on CPUs the ranks of a host share its memory."""
-    found: list[Peak] = []
-    on_host: dict[str, list[float]] = {}
+def _device_peaks(attempt: Attempt, run: RunFacts) -> list[Peak]:
+    """Returns the peak of each GPU; on CPUs the ranks of a host share its memory."""
+    gpus: list[Peak] = []
+    used_on_host: dict[str, float] = defaultdict(float)
     host_bytes: dict[str, float] = {}
     for rank, device in attempt.devices.items():
         steps = run.steps_by_rank.get(rank)
         if steps is None or not device.memory_bytes:
             continue
         own = steps["memory_peak_bytes"][steps["attempt"] == attempt.number]
-        used = float(np.nanmax(own)) if np.isfinite(own).any() else math.nan
-        if math.isnan(used):
+        if not np.isfinite(own).any():
             continue
-        host = host_of(attempt, rank)
+        used, host = float(np.nanmax(own)), host_of(attempt, rank)
         if device.device.startswith("cuda"):
-            found.append(Peak(f"{device.device} on {host}", used, device.memory_bytes))
+            gpus.append(Peak(f"{device.device} on {host}", used, device.memory_bytes))
         else:
-            on_host.setdefault(host, []).append(used)
+            used_on_host[host] += used
             host_bytes[host] = device.memory_bytes
-    return found + [Peak(host, math.fsum(used), host_bytes[host]) for host, used in on_host.items()]
+    return gpus + [Peak(host, used, host_bytes[host]) for host, used in used_on_host.items()]
 
 
-def _of_hosts(run: RunFacts) -> list[Peak]:
-    """What the hosts themselves say, when next to nothing is left."""
+def _host_peaks(run: RunFacts) -> list[Peak]:
+    """Returns the hosts whose own sensors say that next to nothing was left."""
     found = []
     for host, sensors in run.hosts.items():
         left = sensors.levels("memory/available_bytes")

@@ -18,6 +18,7 @@ from dragoman.diagnosis.speed.bottleneck import (
     BOUND_SHARE,
     CLEAR_SHARE,
     CLEARLY_FREE_SHARE,
+    FEW_STEPS,
     Late,
     Shares,
     candidates,
@@ -39,8 +40,6 @@ from dragoman.diagnosis.speed.what_if import ProjectedSteps, projected_steps
 KEY = "network"
 QUESTION = "What was the network traffic? Was the network the bottleneck?"
 
-FEW_STEPS = 20
-"""Whatever fewer steps say may be chance, or still the start."""
 CLEARLY_LARGER = 0.10
 """Of the step: so much more than the second, the largest candidate is the verdict without doubt."""
 WORTH_NAMING = 0.005

@@ -10,22 +10,22 @@ from dragoman.telemetry.read.tables import group_column
 KEY = "padding"
 QUESTION = "How much of the work goes to padding?"
 
-WORTH_TELLING = 0.15
+NOTABLE_SHARE = 0.15
 """Of all positions; batches of pairs of nearly equal length have 2 to 5 %."""
 
 
 def finding(run: RunFacts) -> Finding | None:
-    """None: little, or it was not counted."""
+    """Returns None where it is little, or was not counted."""
     positions = tokens = 0.0
     for steps in run.steps_by_rank.values():
         own = group_column(steps, "counts", "positions")
         used = group_column(steps, "counts", "source_tokens")
         used = used + group_column(steps, "counts", "target_tokens")
-        told = ~np.isnan(own) & ~np.isnan(used)
-        positions += float(own[told].sum())
-        tokens += float(used[told].sum())
+        counted = ~np.isnan(own) & ~np.isnan(used)
+        positions += float(own[counted].sum())
+        tokens += float(used[counted].sum())
     share = 1 - tokens / positions if positions else 0.0
-    if share < WORTH_TELLING:
+    if share < NOTABLE_SHARE:
         return None
     limit = run.config.training.micro_batch_tokens
     return Finding(

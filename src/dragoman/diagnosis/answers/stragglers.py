@@ -9,7 +9,7 @@ from dragoman.diagnosis.phrasing import listed, percent, seconds
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.speed import advice
-from dragoman.diagnosis.speed.bottleneck import Late, data_makes_late, shares_of
+from dragoman.diagnosis.speed.bottleneck import FEW_STEPS, Late, data_makes_late, shares_of
 from dragoman.diagnosis.speed.lateness import (
     WORTH_NAMING,
     WaitedFor,
@@ -28,7 +28,6 @@ NOTABLE_SHARE = 0.05
 """Of the step, for one that is always the last."""
 NOTABLE_SHARE_IN_TURN = 0.10
 """Chance alone makes some rank the last of each step."""
-FEW_STEPS = 20
 
 
 def finding(run: RunFacts) -> Finding | None:

@@ -11,7 +11,13 @@ from dragoman.diagnosis.phrasing import percent, rate, seconds, size
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.host_traffic import HostTraffic, gradient_bytes, link_between
 from dragoman.diagnosis.run.steps import StepSplit, is_hang
-from dragoman.diagnosis.speed.bottleneck import BOUND_SHARE, Link, latency_explains, shares_of
+from dragoman.diagnosis.speed.bottleneck import (
+    BOUND_SHARE,
+    FEW_STEPS,
+    Link,
+    latency_explains,
+    shares_of,
+)
 from dragoman.diagnosis.speed.link_use import (
     MUCH_RETRANSMITTED,
     counted_against_predicted,
@@ -25,7 +31,6 @@ from dragoman.telemetry.read.tables import group_column
 KEY = "traffic"
 QUESTION = "How does that go together with the network traffic between the nodes?"
 
-FEW_STEPS = 20
 CLEAR = 0.3
 """A correlation nearer to zero than this explains less than a tenth of the scatter."""
 MUCH_SCATTER = 0.05

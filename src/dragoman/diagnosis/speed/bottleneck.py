@@ -11,6 +11,8 @@ from dragoman.diagnosis.run.steps import StepSplit
 
 Verdict = Literal["network-bound", "latency-bound", "straggler", "input-bound", "compute-bound"]
 
+FEW_STEPS = 20
+"""Whatever fewer steps say may be chance, or still the start."""
 BOUND_SHARE = 0.20
 """Of the step. Communication of a quarter of the computing is what gradient exchange is designed
 to stay under; a fifth of the step is the same, and is a fifth of the bill."""

@@ -8,7 +8,7 @@ bounded, and most steps are only put into a list.
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
@@ -23,7 +23,7 @@ from dragoman.diagnosis.speed.bottleneck import (
     shares_of,
 )
 from dragoman.diagnosis.speed.lateness import latest, rank_name
-from dragoman.diagnosis.speed.phases import EVIDENCE, change_point, verdict_over
+from dragoman.diagnosis.speed.phases import change_point, evidence_of, verdict_over
 from dragoman.diagnosis.speed.what_if import projected_steps
 from dragoman.telemetry.events import StepDone
 from dragoman.telemetry.read.tables import Array
@@ -49,7 +49,7 @@ class LiveDiagnosis:
     def __init__(self, hosts: Sequence[str], gradient_bytes: float) -> None:
         """`hosts` are those of each rank."""
         has_several = len(set(hosts)) > 1
-        self._names = {
+        self.names = {
             (0, rank): host if has_several else rank_name(rank) for rank, host in enumerate(hosts)
         }
         self._link = Link(messages_of(gradient_bytes))
@@ -99,7 +99,7 @@ class LiveDiagnosis:
         window = window_of(steps)
         if window is None:
             return None
-        verdict = verdict_over(steps, window, self._link, self._names, held=self.verdict)
+        verdict = verdict_over(steps, window, self._link, self.names, held=self.verdict)
         if verdict != self._new:
             self._new, self._new_steps, self._new_s = verdict, new_steps, new_s
         is_held = self._new_steps >= HOLDS_STEPS and self._new_s >= HOLDS_S
@@ -107,14 +107,14 @@ class LiveDiagnosis:
             return None
         self.verdict = verdict
         since_step = _began_at(verdict, steps, len(window) + self._new_steps)
-        late = latest(steps, self._names, window)
+        late = latest(steps, self.names, window)
         return in_words(verdict, since_step, steps.mean(window), self._link, late)
 
     def _split_new_steps(self) -> None:
         numbers, parts = zip(*self._unsplit, strict=True)
         self._unsplit.clear()
         self._unsplit_s = 0.0
-        flat = chain.from_iterable(chain.from_iterable(parts))
+        flat: Iterable[float | None] = chain.from_iterable(chain.from_iterable(parts))
         if parts[0][0].communication_s is None:  # on all ranks or on none
             flat = (math.nan if part_s is None else part_s for part_s in flat)
         shape = len(parts), len(self._waits_s), len(RankParts._fields)
@@ -142,7 +142,7 @@ def window_of(steps: StepParts) -> Array | None:
 
 def _began_at(verdict: Verdict, steps: StepParts, new_steps: int) -> int:
     """Returns the step at which what the verdict rests on changed most, of those remembered."""
-    values = np.nan_to_num(steps[EVIDENCE[verdict]])
+    values = evidence_of(verdict, steps)
     # A window that has tipped over is at least half new: the change is not far behind it.
     begin = max(0, len(values) - 2 * new_steps)
     place = 0

@@ -27,15 +27,6 @@ LATE_PHASE_SHARE = 0.10
 """Of the run's time: what holds the run back since then is its verdict, though the mean is not
 yet."""
 
-EVIDENCE: dict[Verdict, str] = {
-    "network-bound": "network_s",
-    "latency-bound": "network_s",
-    "straggler": "straggling_s",
-    "input-bound": "data_s",
-    "compute-bound": "step_s",
-}
-"""The column in which a verdict's beginning and end show."""
-
 
 class Phase(NamedTuple):
     """Steps in a row that have the same verdict."""
@@ -124,7 +115,7 @@ def _without_short_ones(phases: Sequence[Phase], shortest: float) -> list[Phase]
 
 def _bounds(steps: StepParts, rows: Array, own: Sequence[Phase]) -> tuple[int | None, int | None]:
     """Returns the steps at which what the verdict rests on begins and ends, to the step."""
-    values = np.nan_to_num(steps[EVIDENCE[own[0].verdict]][rows])
+    values = evidence_of(own[0].verdict, steps)[rows]
     reach = 2 * -(-len(rows) // _windows(len(rows)))  # two windows
 
     def step_before_change(near: int) -> int:
@@ -137,6 +128,20 @@ def _bounds(steps: StepParts, rows: Array, own: Sequence[Phase]) -> tuple[int | 
         step_before_change(first) + 1 if first > 0 else None,
         step_before_change(last) if last < len(rows) else None,
     )
+
+
+def evidence_of(verdict: Verdict, steps: StepParts) -> Array:
+    """Returns the seconds of each step in which a verdict's beginning and end show."""
+    match verdict:
+        case "straggler":
+            found = steps["straggling_s"]
+        case "input-bound":  # a rank's own waiting, and that for ranks which wait for their data
+            found = steps["data_s"] + np.fmin(steps["late_data_s"], steps["straggling_s"])
+        case "compute-bound":
+            found = steps["step_s"]
+        case _:
+            found = steps["network_s"]
+    return np.nan_to_num(found)
 
 
 def change_point(values: Array, begin: int, end: int) -> int:

@@ -1,37 +1,17 @@
 import math
 
-import numpy as np
 import pytest
+from unit.diagnosis.step_split import split
 
-from dragoman.diagnosis.run.steps import StepSplit
-from dragoman.diagnosis.speed.bottleneck import Late, Link, messages_of, shares_of, verdict_of
-from dragoman.diagnosis.speed.phases import change_place
-from dragoman.diagnosis.speed.what_if import hidden_of, what_if
-
-
-def split(
-    compute_s: float = 1.0,
-    network_s: float = 0.0,
-    straggling_s: float = 0.0,
-    data_s: float = 0.0,
-    rest_s: float = 0.0,
-    late_data_s: float = 0.0,
-) -> StepSplit:
-    known = [s for s in (network_s, straggling_s) if not math.isnan(s)]
-    step_s = compute_s + data_s + rest_s + sum(known)
-    return StepSplit(
-        step_s,
-        compute_s,
-        network_s,
-        straggling_s,
-        data_s,
-        checkpoint_s=0.0,
-        rest_s=rest_s,
-        late_data_s=late_data_s,
-        small_message_s=rest_s,
-        backward_s=compute_s * 2 / 3,
-        busy_s=compute_s,
-    )
+from dragoman.diagnosis.speed.bottleneck import (
+    Late,
+    Link,
+    data_makes_late,
+    depends_on_who_is_late,
+    messages_of,
+    shares_of,
+    verdict_of,
+)
 
 
 def test_the_largest_of_what_is_not_computing_is_the_verdict():
@@ -93,47 +73,16 @@ def test_shares_add_up_to_one():
     assert sum(shares[:6]) == pytest.approx(1.0)
 
 
-def test_ten_times_the_rate_takes_a_tenth_of_what_is_exposed():
-    if_s = what_if(split(compute_s=1.0, network_s=9.0), Link(messages=11))
-
-    assert if_s.faster_link_s == pytest.approx(1.9)
-    assert if_s.half_bytes_s == pytest.approx(5.5)
-    assert if_s.double_updates_s == pytest.approx(5.5)
-    assert if_s.fourfold_updates_s == pytest.approx(3.25)
-    assert if_s.saving(if_s.half_bytes_s) == pytest.approx(0.45)
-
-
-def test_what_is_hidden_stays_hidden_when_the_bytes_become_fewer():
-    # The bytes take 2 s at the rate of the link, 0.5 s of it beside backward: half of the bytes
-    # take 1 s, and 0.5 s of that still fits there.
-    own = split(compute_s=1.0, network_s=1.5)
-    link = Link(messages=11, bytes_per_step=250e6, carried=125e6, reading_s=0.5)
-
-    assert hidden_of(own, link) == pytest.approx(0.5)
-    assert what_if(own, link).half_bytes_s == pytest.approx(1.5)
+def test_who_is_late_matters_only_where_ranks_wait_for_others_or_for_data():
+    someone, always = Late("a", 0.5, 0.5), Late("a", 1.0, 1.0)
+    for straggling_s in (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5):
+        own = split(straggling_s=straggling_s, late_data_s=straggling_s, data_s=0.08)
+        for held in ("", "straggler", "input-bound"):
+            verdicts = {verdict_of(own, late=late, held=held) for late in (someone, always)}
+            assert len(verdicts) == 1 or depends_on_who_is_late(own)
+    assert not depends_on_who_is_late(split(network_s=5.0))
 
 
-def test_no_more_is_hidden_than_backward_lasts():
-    own = split(compute_s=0.3, network_s=1.5)
-    link = Link(messages=11, bytes_per_step=1e9, carried=125e6, reading_s=0.5)
-
-    assert hidden_of(own, link) == pytest.approx(0.2)
-
-
-def test_a_rate_read_over_long_times_says_nothing_about_what_is_hidden():
-    own = split(compute_s=1.0, network_s=1.5)
-
-    assert math.isnan(hidden_of(own, Link(11, bytes_per_step=250e6, carried=90e6, reading_s=60.0)))
-
-
-def test_latency_does_not_shrink_with_the_bytes():
-    if_s = what_if(split(network_s=1.0, rest_s=0.4), Link(messages=2))
-
-    assert if_s.now_s - if_s.faster_link_s == pytest.approx(0.2 * 0.9)
-
-
-def test_a_change_is_found_to_the_step():
-    values = np.concatenate([np.full(70, 0.1), np.full(30, 1.0)])
-    values += np.random.default_rng(1).normal(0, 0.05, 100)
-
-    assert change_place(values, 50, 90) == 70
+def test_a_rank_is_late_because_of_its_data_when_that_explains_most_of_it():
+    assert data_makes_late(split(straggling_s=0.5, late_data_s=0.3))
+    assert not data_makes_late(split(straggling_s=0.5, late_data_s=0.2))

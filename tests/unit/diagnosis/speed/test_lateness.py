@@ -2,15 +2,17 @@ import numpy as np
 import pytest
 
 from dragoman.diagnosis.speed.bottleneck import NOBODY
-from dragoman.diagnosis.speed.lateness import Piece, late_of, waited_for
+from dragoman.diagnosis.speed.lateness import AttemptWaits, late_of, waited_for
 
 HOSTS = ["node-a", "node-b", "node-c", "node-d"]
 
 
-def piece(*waits_s: float, called=HOSTS, steps: int = 50) -> Piece:
+def piece(*waits_s: float, called=HOSTS, steps: int = 50) -> AttemptWaits:
     """Each rank waits as long in every step."""
     ranks = len(waits_s)
-    return Piece(called[:ranks], range(ranks), np.repeat([waits_s], steps, axis=0).T.astype(float))
+    return AttemptWaits(
+        called[:ranks], range(ranks), np.repeat([waits_s], steps, axis=0).T.astype(float)
+    )
 
 
 def test_all_waiting_is_for_the_one_that_waits_for_nobody():
@@ -43,7 +45,7 @@ def test_where_most_are_late_together_the_early_one_is_told():
     waits_s = np.array([[0.6] * 60, *(0.01 * np.array([0, 1, 2] * 20) for _ in range(3))])
     for place in (1, 2, 3):
         waits_s[place] = np.roll(waits_s[place], place)
-    late = late_of([Piece(HOSTS, range(4), waits_s)])
+    late = late_of([AttemptWaits(HOSTS, range(4), waits_s)])
 
     assert late.early == "node-a"
     assert late.share < 0.5

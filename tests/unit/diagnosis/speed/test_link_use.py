@@ -1,0 +1,73 @@
+import math
+
+import pytest
+from unit.diagnosis.step_split import split
+
+from dragoman.diagnosis.run.host_traffic import HostTraffic
+from dragoman.diagnosis.speed.bottleneck import NOBODY
+from dragoman.diagnosis.speed.link_use import (
+    by_port,
+    capped_host,
+    counted_against_predicted,
+    most_retransmitted,
+)
+from dragoman.diagnosis.speed.phases import RunBottleneck
+
+GBIT_S = 125e6
+
+
+def host(name="a", sent=100e6, predicted=100e6, port_rate=math.nan, retransmitted=math.nan):
+    return HostTraffic(
+        host=name,
+        bytes_per_step={"sent": sent, "received": sent, "predicted": predicted},
+        rates={"sent": sent, "received": sent},
+        peak_rates={},
+        reading_s=1.0,
+        interface="eth0",
+        port_rate=port_rate,
+        retransmitted=retransmitted,
+    )
+
+
+def bottleneck(verdict="network-bound", network_s=2.0):
+    own = split(network_s=network_s)
+    return RunBottleneck(verdict, own, NOBODY, None, None, 1, own)
+
+
+@pytest.mark.parametrize(
+    ("sent", "predicted", "found"),
+    [
+        (104e6, 100e6, "as predicted"),
+        (150e6, 100e6, "more than predicted"),
+        (50e6, 100e6, "less than predicted"),
+        (150e3, 100e3, "as predicted"),  # small messages
+        (1e3, 0.0, "no traffic"),
+        (1e6, 0.0, "more than predicted"),
+    ],
+)
+def test_counted_bytes_are_compared_with_what_the_algorithm_must_send(sent, predicted, found):
+    assert counted_against_predicted([host(sent=sent, predicted=predicted)], step_s=1.0) == found
+
+
+def test_bytes_that_nobody_counted_compare_with_nothing():
+    assert counted_against_predicted([], step_s=1.0) is None
+
+
+def test_the_host_that_retransmits_most_counts():
+    assert most_retransmitted([host(retransmitted=0.02), host(), host(retransmitted=0.001)]) == 0.02
+    assert most_retransmitted([host()]) == 0.0
+
+
+def test_hosts_are_ordered_by_the_rates_that_their_ports_announce():
+    hosts = [host("a", port_rate=10 * GBIT_S), host("b"), host("c", port_rate=GBIT_S)]
+
+    assert [each.host for each in by_port(hosts)] == ["c", "a"]
+
+
+def test_a_port_that_announces_much_more_than_passes_is_capped():
+    hosts = [host("a", port_rate=10 * GBIT_S), host("b", port_rate=GBIT_S)]
+
+    assert capped_host(bottleneck(network_s=2.0), hosts) == hosts[1]  # 50 of 125 MB/s
+    assert capped_host(bottleneck(network_s=1.0), hosts) is None
+    assert capped_host(bottleneck("latency-bound", network_s=2.0), hosts) is None
+    assert capped_host(bottleneck(network_s=2.0), [host()]) is None

@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+
+from dragoman.diagnosis.run.steps import StepParts, split_steps
+from dragoman.diagnosis.speed.bottleneck import UNKNOWN_LINK
+from dragoman.diagnosis.speed.phases import bottleneck_of, change_point, phases_of
+
+USUAL = {
+    "data": 0.01,
+    "forward": 0.3,
+    "backward": 0.6,
+    "communication": 0.02,
+    "checkpoint": 0.0,
+    "optimizer": 0.02,
+    "rest": 0.005,
+}
+NAMES = {(1, 0): "a", (1, 1): "b"}
+
+
+def steps_of(communication) -> StepParts:
+    """Two ranks that wait alike."""
+    count = len(communication)
+    parts = {name: np.full((2, count), value) for name, value in USUAL.items()}
+    parts["communication"] = np.tile(np.asarray(communication, dtype=float), (2, 1))
+    return steps_of_parts(parts)
+
+
+def steps_of_parts(parts) -> StepParts:
+    columns, waits_s = split_steps(np.sum(list(parts.values()), axis=0), parts)
+    count = waits_s.shape[1]
+    return StepParts(
+        attempt=np.ones(count, dtype=np.int64),
+        step=np.arange(1, count + 1),
+        at=np.zeros(count),
+        columns=columns,
+        waits_s=dict(enumerate(waits_s)),
+        is_first=np.zeros(count, dtype=bool),
+        missing_ranks={},
+    )
+
+
+def test_data_that_is_late_now_here_and_now_there_begins_where_its_lateness_does():
+    parts = {name: np.full((2, 300), value) for name, value in USUAL.items()}
+    for rank in range(2):
+        is_late = (np.arange(300) >= 120) & (np.arange(300) % 2 == rank)
+        parts["data"][rank, is_late] += 0.8
+        parts["communication"][1 - rank, is_late] += 0.8
+    steps = steps_of_parts(parts)
+    found = bottleneck_of(steps, np.arange(300), UNKNOWN_LINK, NAMES)
+
+    assert (found.verdict, found.since_step) == ("input-bound", 121)
+
+
+def judged(communication):
+    steps = steps_of(communication)
+    return bottleneck_of(steps, np.arange(len(steps)), UNKNOWN_LINK, NAMES)
+
+
+def test_a_change_is_found_to_the_step():
+    values = np.concatenate([np.full(70, 0.1), np.full(30, 1.0)])
+    values += np.random.default_rng(1).normal(0, 0.05, 100)
+
+    assert change_point(values, 50, 90) == 70
+
+
+def test_a_run_that_does_not_change_has_one_phase():
+    steps = steps_of([2.0] * 300)
+    (phase,) = phases_of(steps, np.arange(300), UNKNOWN_LINK, NAMES)
+
+    assert phase == ("network-bound", 0, 300)
+    found = judged([2.0] * 300)
+    assert (found.since_step, found.until_step, found.phases) == (None, None, 1)
+
+
+def test_a_phase_shorter_than_a_twentieth_of_the_run_is_no_phase():
+    found = judged([0.02] * 150 + [3.0] * 10 + [0.02] * 140)
+
+    assert (found.verdict, found.since_step) == ("compute-bound", None)
+
+
+def test_what_holds_the_run_back_since_lately_is_its_verdict_though_the_mean_is_not_yet():
+    found = judged([0.02] * 280 + [0.9] * 30)
+
+    assert (found.verdict, found.since_step, found.until_step) == ("network-bound", 281, None)
+    assert found.split.network_s == pytest.approx(0.9)
+    assert found.run_split.network_s < 0.2
+
+
+def test_phases_with_the_same_verdict_are_counted():
+    found = judged(([0.02] * 50 + [2.0] * 50) * 3)
+
+    assert (found.since_step, found.until_step, found.phases) == (51, None, 3)
