@@ -88,7 +88,7 @@ def _start(
     cluster = load_cluster(hosts) if hosts else None
     if workers and not cluster and not oversubscribe:
         check_workers(workers, config.training.device)
-    if not cluster:  # before anything is written; training looks again, with the true vocabulary
+    if not cluster:  # before anything is written; training checks again, with the true vocabulary
         vocabulary = 1 if config.tokenizer.model else config.tokenizer.vocabulary
         weight_bytes = size_of(config.model, vocabulary).weight_bytes
         check_memory(config.model, vocabulary, (workers or 1) * weight_bytes)
@@ -118,7 +118,7 @@ def _code_of_ending(run: "RunDir") -> int:
         case "preempted" | "preparing":  # asked to stop before the first step, there is no loss
             return PREEMPTED
         case "failed":
-            return 1  # the worker that failed has said why
+            return 1  # the worker that failed has reported why
         case state:
             raise RunError(
                 f"{run.root}: the workers have ended, and {run.status.name} still says {state!r}: "

@@ -50,7 +50,7 @@ from dragoman.training.updater import Updater
 
 @dataclass(frozen=True)
 class Trainer:
-    """The parts that the loop hands to whoever needs them; none of them knows the others' state."""
+    """The parts of an attempt, which the loop hands to the functions that need them."""
 
     config: Config
     group: Group

@@ -29,11 +29,11 @@ class Gradients:
     ran_out: bool
     """This rank was out of memory and has sent zeros: the gradients are of no use to anyone."""
     parts_s: dict[str, float]
-    """Without communication where it cannot be told from computing."""
+    """Without communication where it cannot be separated from computing."""
 
 
 class _Pass(NamedTuple):
-    """Marks of a micro-batch."""
+    """The stopwatch's marks of a micro-batch."""
 
     begun: Mark
     between: Mark
