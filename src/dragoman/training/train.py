@@ -112,10 +112,7 @@ def run_steps(
         elif verdict.action == "stop":
             raise_on_all_ranks(group, DivergedError(f"step {state.step:,}: {verdict.what}"))
         elif verdict.action == "roll back" and not message.stop_is_requested:
-            vocabulary = trainer.data.tokenizer.size
-            state = roll_back(
-                config, vocabulary, group, updater, checkpointer, recorder, state, verdict
-            )
+            state = roll_back(group, updater, checkpointer, recorder, state, verdict)
             checkpointer.save(state, updater, must=True)  # so that it is known after a crash, too
             return state, None
 
