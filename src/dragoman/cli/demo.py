@@ -23,11 +23,11 @@ def demo(
     from dragoman.evaluation.scores import read_scores
     from dragoman.recipes import shipped_recipe
     from dragoman.rundir import RunDir, read_json
-    from dragoman.training.claim import set_aside_if_other
+    from dragoman.training.claim import move_away_if_other
 
     recipe = shipped_recipe("demo")
     directory = RunDir(run)
-    if aside := set_aside_if_other(directory, load_config(recipe)):
+    if aside := move_away_if_other(directory, load_config(recipe)):
         say(f"{run} is of another recipe and was moved to {aside}")
     say(f"Training an English-German translator from {recipe} with {workers} workers.\n")
     # Two workers show more than one, also where they have to take turns on one core.

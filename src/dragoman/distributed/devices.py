@@ -1,4 +1,4 @@
-"""What a rank computes on, and how fast that can compute at best: measured, and kept per host."""
+"""What a rank computes on and how fast it can compute at best: measured, and kept per host."""
 
 import json
 import os
@@ -28,15 +28,18 @@ LEAST_PRODUCTS = 3
 
 
 def device_found(precision: str, group: Group) -> DeviceFound:
-    """Collective: every rank must call. One rank of each host measures while the others wait."""
+    """Returns this rank's device; one rank of each host measures its peak while the others wait.
+
+    Collective: every rank must call.
+    """
     device = group.device
     name = _name_of(device)
     peak = None
     if group.local_rank == 0:
         key = f"{name}, {precision}, torch {torch.__version__}, {torch.get_num_threads()} threads"
         peak = highest_so_far(peaks_file(), key, measured_peak(device, precision))
-    told = group.gather([group.host, name, peak])
-    alike = [their_peak for host, other, their_peak in told if [host, other] == [group.host, name]]
+    found = group.gather([group.host, name, peak])
+    alike = [theirs for host, other, theirs in found if [host, other] == [group.host, name]]
     return DeviceFound(
         device=str(device),
         name=name,
@@ -70,7 +73,7 @@ def _check_half_products() -> None:
 
 
 def memory_peak_bytes(device: torch.device) -> float:
-    """The most that this process has held at once: of the GPU's memory, or resident."""
+    """Returns the most that this process has held at once: of the GPU's memory, or resident."""
     if device.type == "cuda":
         return float(torch.cuda.max_memory_allocated(device))
     unit = 1 if sys.platform == "darwin" else 1024
@@ -78,7 +81,7 @@ def memory_peak_bytes(device: torch.device) -> float:
 
 
 def measured_peak(device: torch.device, precision: str) -> float:
-    """Floating-point operations a second of the fastest of some large matrix products."""
+    """Returns floating-point operations a second of the fastest of some large matrix products."""
     width = WIDTH.get(device.type, WIDTH["cpu"])
     factor = torch.randn(width, width, device=device).to(PRECISIONS[precision])
     fastest_s = float("inf")
@@ -95,7 +98,7 @@ def measured_peak(device: torch.device, precision: str) -> float:
 
 
 def highest_so_far(path: Path, key: str, measured: float) -> float:
-    """Of all measurements on this host: one can only be too low, when the device is busy."""
+    """Returns the highest of all measurements on this host: a busy device measures too low."""
     kept: dict[str, float] = {}
     with suppress(OSError, ValueError, TypeError, AttributeError):
         kept = {str(name): float(peak) for name, peak in json.loads(path.read_text()).items()}

@@ -1,7 +1,7 @@
 """Notices of clouds that take a host away: a metadata service is asked now and then. Without torch.
 
 Every host asks its own service, from a thread, and only when the config names the cloud. What the
-service says about the host becomes a sentence; what is wrong with the service is told once and
+service answers about the host becomes a sentence; what is wrong with the service is logged once and
 never stops a run.
 """
 
@@ -61,7 +61,7 @@ def notices(settings: PreemptionSettings, on_notice: Callable[[str], None]) -> I
 
 
 def aws(address: str) -> Question:
-    """Version 2 of the service, which wants a token with each question."""
+    """Returns a question to version 2 of the service, which wants a token with each."""
     token = ""
 
     def renew() -> None:
@@ -97,7 +97,10 @@ def google(address: str) -> Question:
 
 
 def _aws_notice(text: str) -> str:
-    """As {"action": "stop", "time": "2026-11-16T00:12:00Z"}, or terminate, or hibernate."""
+    """Returns a sentence for {"action": "stop", "time": "2026-11-16T00:12:00Z"}.
+
+    The action may be terminate or hibernate as well.
+    """
     content = json.loads(text)
     try:
         action, time = str(content["action"]), str(content["time"])
@@ -112,13 +115,13 @@ def _poll(
     on_notice: Callable[[str], None],
     closed: threading.Event,
 ) -> None:
-    is_told = False
+    has_warned = False
     while not closed.is_set():
         try:
             notice = ask()
         except (OSError, HTTPException, ValueError) as error:
-            if not is_told and not closed.is_set():
-                is_told = True
+            if not has_warned and not closed.is_set():
+                has_warned = True
                 logger.warning(
                     f"the metadata service of preemption.cloud = {settings.cloud} gives no answer "
                     f"that can be used ({_reason(error)}); training goes on and keeps asking, but "

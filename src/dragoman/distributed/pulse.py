@@ -163,7 +163,7 @@ def reporting_rank(views: Sequence[View], limit_s: float) -> int:
 
 
 def record_death(store: Store, seal: Seal, rank: int, what: str) -> None:
-    """Put `what` into the last heartbeat of a rank that has died, for the other ranks to find.
+    """Puts `what` into the last heartbeat of a rank that has died, for the other ranks to find.
 
     A rank that died before its first heartbeat has none; the others do not know it yet.
     """
@@ -218,11 +218,11 @@ class Pulse:
 
     @property
     def steps_done(self) -> int:
-        """Without the one that is being taken."""
+        """The last step that is done; the one that is being taken does not count."""
         return self._beat.step - (self._beat.phase in IN_A_STEP)
 
     def begin(self) -> None:
-        """Once every rank has made its pulse."""
+        """Starts to beat and to watch, once every rank has made its pulse."""
         if self._store is None:
             return
         for work in (self._exchange, self._watch):
@@ -403,7 +403,7 @@ def _progress(beat: Beat) -> tuple[int, int]:
 
 
 def _stack(frame: FrameType | None) -> tuple[str, ...]:
-    """The innermost places of a thread, innermost first."""
+    """Returns the innermost frames of a thread, innermost first."""
     places: list[str] = []
     while frame and len(places) < 8:
         code = frame.f_code

@@ -20,7 +20,7 @@ class MeasuredLoss(NamedTuple):
     nats: float
     """Unsmoothed, per target token."""
     error: float | None
-    """Standard error, from the scatter over sentences; None: of one sentence nobody can tell."""
+    """Standard error, from the scatter over sentences; None: there is only one sentence."""
 
 
 class HeldOut:
@@ -48,11 +48,11 @@ class HeldOut:
                 self._micro_batches.append([number])
 
     def loss(self, objective: Objective, group: Group) -> float:
-        """Unsmoothed nats per target token. Collective: every rank must call."""
+        """Returns unsmoothed nats per target token. Collective: every rank must call."""
         return self.measure(objective, group).nats
 
     def measure(self, objective: Objective, group: Group) -> MeasuredLoss:
-        """Collective: every rank must call."""
+        """Returns the loss with its standard error. Collective: every rank must call."""
         likelihood = tokens = 0.0
         sentences: list[Tensor] = []
         was_training = objective.training
@@ -81,7 +81,7 @@ class HeldOut:
 
 
 def _likelihood(objective: Objective, batch: Batch, device: torch.device) -> tuple[float, Tensor]:
-    """Negative, in nats, of all target tokens; and [2, B]: that and the tokens of each sentence.
+    """Returns the negative log likelihood in nats, and [2, B]: that and the tokens by sentence.
 
     In halves where memory runs out: no other rank takes part in it, so that this one can help
     itself.
@@ -108,6 +108,6 @@ def _by_sentence(batch: Batch, likelihood_N: Tensor) -> Tensor:
 def fixed_sample(
     available: int, wanted: int, seed: int
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Numbers of `wanted` pairs out of `available`, the same for the same seed."""
+    """Returns the numbers of `wanted` pairs out of `available`, the same for the same seed."""
     keys = np.random.Philox(key=np.array([seed, 1 << 63], dtype=np.uint64)).random_raw(available)
     return np.sort(np.argsort(keys, kind="stable")[:wanted])

@@ -19,7 +19,7 @@ class Scores(NamedTuple):
 
 
 def score(translations: Sequence[str], references: Sequence[str], target_language: str) -> Scores:
-    """Detokenized translations against raw references; the language chooses the tokenization."""
+    """Scores detokenized translations against raw references; the language sets the tokenizer."""
     bleu, chrf = bleu_for(target_language), CHRF()
     interval = bleu_interval(sentence_counts(bleu, translations, references))
     return Scores(

@@ -9,7 +9,7 @@ from dragoman.decoding.trained import load_trained
 from dragoman.decoding.translator import translate
 from dragoman.distributed.group import pick_device
 from dragoman.evaluation.metrics import score
-from dragoman.evaluation.scores import SAMPLES, ScoredSplit, write_scores
+from dragoman.evaluation.scores import SAMPLES, ScoredSplit, samples_of, write_scores
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PreparedData
 
@@ -48,7 +48,6 @@ def evaluate_run(
             done=advance,
             longest=config.data.max_length,
         )
-    samples = zip(sources, translations, references, strict=True)
     scored = ScoredSplit(
         split=split,
         steps=trained.steps,
@@ -56,10 +55,7 @@ def evaluate_run(
         beam=settings.beam,
         length_penalty=settings.length_penalty,
         **score(translations, references, config.data.target_language)._asdict(),
-        samples=[
-            {"source": source, "translation": translation, "reference": reference}
-            for source, translation, reference in samples
-        ][:SAMPLES],
+        samples=samples_of(sources, translations, references, SAMPLES),
     )
     write_scores(run, scored, translations, references)
     return scored

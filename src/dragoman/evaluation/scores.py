@@ -31,6 +31,16 @@ class ScoredSplit(BaseModel):
     samples: list[dict[str, str]] = []
 
 
+def samples_of(
+    sources: Sequence[str], translations: Sequence[str], references: Sequence[str], most: int
+) -> list[dict[str, str]]:
+    """Returns the first translations with source and reference, for a person to read."""
+    return [
+        {"source": source, "translation": translation, "reference": reference}
+        for source, translation, reference in zip(sources, translations, references, strict=True)
+    ][:most]
+
+
 def write_scores(
     run: RunDir, scored: ScoredSplit, translations: Sequence[str], references: Sequence[str]
 ) -> None:

@@ -25,14 +25,14 @@ _BLOCK = 1 << 22
 
 
 class BleuInterval(NamedTuple):
-    """95 %."""
+    """The 95 % interval of a BLEU score."""
 
     low: float
     high: float
 
 
 class BleuDifference(NamedTuple):
-    """Of the second translations to the first."""
+    """The difference in BLEU of the second translations to the first."""
 
     gain: float
     low: float
@@ -44,7 +44,7 @@ class BleuDifference(NamedTuple):
 
 
 def bleu_for(target_language: str) -> BLEU:
-    """The language chooses the tokenization."""
+    """Returns sacreBLEU with the tokenization of the language."""
     # `force` only silences advice about text that looks tokenized; it changes no figure.
     return BLEU(trg_lang=target_language, force=True)
 
@@ -61,7 +61,7 @@ def bleu_interval(counts: Counts) -> BleuInterval:
 
 
 def bleu_difference(before: Counts, now: Counts) -> BleuDifference:
-    """Both of the same sentences, in the same order: each draw takes the same ones of both."""
+    """Returns the paired difference of two systems on the same sentences, in the same order."""
     if len(before) != len(now):
         raise ValueError(f"{len(before)} sentences cannot be paired with {len(now)}")
     gain = float(_bleu(now.sum(axis=0)) - _bleu(before.sum(axis=0)))
@@ -74,7 +74,7 @@ def bleu_difference(before: Counts, now: Counts) -> BleuDifference:
 
 
 def _drawn_bleu(*systems: Counts) -> list[Numbers]:
-    """BLEU of each system in each draw."""
+    """Returns BLEU of each system in each draw, which takes the same sentences of all."""
     found: list[list[Numbers]] = [[] for _ in systems]
     for times in _draws(len(systems[0])):
         for counts, blocks in zip(systems, found, strict=True):
@@ -83,7 +83,7 @@ def _drawn_bleu(*systems: Counts) -> list[Numbers]:
 
 
 def _draws(sentences: int) -> Iterator[Counts]:
-    """How often each sentence is drawn: a row a draw, some rows at a time."""
+    """Yields how often each sentence is drawn: a row a draw, some rows at a time."""
     random = np.random.default_rng(SEED)
     rows = max(1, _BLOCK // max(1, sentences))
     for begin in range(0, DRAWS, rows):
@@ -95,7 +95,7 @@ def _draws(sentences: int) -> Iterator[Counts]:
 
 
 def _bleu(sums: Counts) -> Numbers:
-    """From sums over sentences, along the last axis; zero counts smoothed as sacreBLEU does it."""
+    """Returns BLEU from sums over sentences, along the last axis; smoothed as sacreBLEU does it."""
     length, reference = sums[..., 0], sums[..., 1]
     correct, total = sums[..., 2 : 2 + _ORDERS], sums[..., 2 + _ORDERS :]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -16,7 +16,7 @@ class ComparedWithBest(NamedTuple):
     """None: there was no best before, or its translations are not there any more."""
     bleu_gain_p: float | None
     problem: str = ""
-    """Why nothing could be written; said once."""
+    """Why nothing could be written; only the first time."""
 
 
 class Translations:
@@ -31,7 +31,7 @@ class Translations:
         translations: Sequence[str],
         references: Sequence[str],
     ) -> ComparedWithBest:
-        """Compare with the best before `step`, then write."""
+        """Compares the translations with the best before `step`, then writes them."""
         compared = self._against(best_step, translations, references)
         try:
             if read_sentences(self._run.references) != list(references):

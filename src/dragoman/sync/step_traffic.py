@@ -1,4 +1,4 @@
-"""The bytes of each step on the interface between ranks: as counted, and as they should be."""
+"""Counts the bytes of each step on the interface between ranks, and predicts them."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from dragoman.telemetry.sensors.interface import Passed, packet_size, passed
 
 
 class StepTraffic:
-    """One rank of each host counts; on the others, and alone, there is nothing to tell."""
+    """Counts on one rank of each host; on the others, and alone, there is nothing to count."""
 
     def __init__(self, config: Config, group: Group, parameters: int, hosts: list[str]) -> None:
         self._interface = interface_between_ranks() if group.ranks > 1 else None
@@ -26,7 +26,7 @@ class StepTraffic:
         self._before = passed(self._interface) if self._interface else None
 
     def of_step(self) -> dict[str, float]:
-        """Since the step began; nothing, where nothing can be counted."""
+        """Returns the bytes since the step began; empty where nothing can be counted."""
         now = passed(self._interface) if self._interface else None
         if now is None or self._before is None:
             return {}

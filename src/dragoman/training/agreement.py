@@ -46,7 +46,7 @@ def check_agreement(group: Group, config: Config, passport: Passport) -> None:
     )
     difference = first_difference(facts)
     if difference and difference.what == "config":
-        # Only now the whole config travels, to say which key it is.
+        # Only now the whole config travels, to name the key.
         settings_of = group.gather(settings)
         hosts = [{"host": fact["host"]} for fact in facts]
         difference = first_difference([a | b for a, b in zip(hosts, settings_of, strict=True)])
@@ -62,7 +62,7 @@ class Difference(NamedTuple):
 
 
 def first_difference(facts: Sequence[dict[str, Any]]) -> Difference | None:
-    """Returns None where all `facts` of the ranks but their hosts are equal."""
+    """Returns the first fact that differs between ranks, their hosts apart; None: all are equal."""
     for what in dict.fromkeys(key for fact in facts for key in fact if key != "host"):
         values = [fact.get(what) for fact in facts]
         odd = odd_ranks(values)
@@ -80,7 +80,7 @@ def first_difference(facts: Sequence[dict[str, Any]]) -> Difference | None:
 
 
 def _shown(value: Any) -> str:
-    # Twelve digits tell two hashes apart and can be read aloud.
+    # Twelve digits distinguish two hashes and can be read aloud.
     is_hash = isinstance(value, str) and len(value) == hashlib.sha256().digest_size * 2
     return value[:12] if is_hash else repr(value)
 

@@ -148,7 +148,7 @@ class Checkpointer:
             raise_on_all_ranks(self._group, RunError(f"{message}; {lost}"))
 
     def save_in_memory(self, state: RunState, updater: Updater) -> None:
-        """Collective: every rank must call."""
+        """Begins to save to the folder in memory. Collective: every rank must call."""
         self._begin(state, updater, Place(self.roots[1], KEPT_IN_MEMORY), must=False)
 
     def wait_until_copied(self) -> float:
@@ -245,7 +245,7 @@ def _has_a_folder_of_its_own(run: RunDir, group: Group) -> bool:
     is_first = group.local_rank == 0
     all_or_none(group, lambda: leave_mark(run.root, nonce, group.rank) if is_first else None)
     is_own = is_first and not sees_mark(run.root, nonce, range(group.rank))
-    group.gather(None)  # all have looked
+    group.gather(None)  # so that no mark is removed before all have looked for it
     if is_first:
         remove_mark(run.root, nonce, group.rank)
     return is_own

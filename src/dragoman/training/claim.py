@@ -17,8 +17,8 @@ from dragoman.rundir import RunDir, remove_unfinished, write_whole
 from dragoman.shards.passport import Passport
 from dragoman.training.manifest import read_manifest
 
-# What may change between two attempts: it decides when to stop, look, save and tell, and where
-# numbers are kept, and not (up to the order of sums) which weights come out of a step.
+# What may change between two attempts: it decides when to stop, evaluate, save and log, and where
+# files are kept, and not (up to the order of sums) which weights come out of a step.
 FREE_KEYS = (
     "training.steps",
     "training.epochs",
@@ -58,11 +58,11 @@ HOST_KEYS = (
 )
 LOCK = ".lock"
 RUN_ID = "DRAGOMAN_RUN_ID"
-"""The environment variable by which a launcher tells the workers on other hosts which run it is."""
+"""The environment variable in which a launcher gives the workers on other hosts the run's id."""
 
 
 def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
-    """Write config and id of a new run; refuse a directory of another config or another run.
+    """Writes config and id of a new run; refuses a directory of another config or another run.
 
     Returns the id: the environment's, else `expected_id`, else the directory's own or a new one.
     """
@@ -75,7 +75,7 @@ def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
         )
     if run.config.exists():
         before = load_config(run.config)
-        if changes := bound_changes(before, config):
+        if changes := incompatible_changes(before, config):
             key, old, new = changes[0]
             others = f" (and {len(changes) - 1} more keys)" if len(changes) > 1 else ""
             raise UserError(
@@ -99,8 +99,8 @@ def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
     return run_id(run)
 
 
-def bound_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:
-    """(key, old, new) of every difference that would make it another run."""
+def incompatible_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:
+    """Returns (key, old, new) of every difference that would make it another run."""
     old, new = _flat(before.model_dump()), _flat(now.model_dump())
     free = list(FREE_KEYS)
     if now.schedule.kind in ("cosine", "linear"):
@@ -113,24 +113,24 @@ def bound_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:
 
 
 def shared_settings(config: Config) -> dict[str, Any]:
-    """Dotted key -> value, of JSON values, of all that the ranks of an attempt must agree on."""
+    """Returns by dotted key, as JSON values, what the ranks of an attempt must agree on."""
     flat = _flat(config.model_dump(mode="json"))
     return {key: flat[key] for key in sorted(flat) if not _covers(HOST_KEYS, key)}
 
 
-def set_aside_if_other(run: RunDir, config: Config) -> Path | None:
-    """Rename a run directory that belongs to another config; its new name, or None."""
-    if not run.config.exists() or not bound_changes(load_config(run.config), config):
+def move_away_if_other(run: RunDir, config: Config) -> Path | None:
+    """Renames a run directory that belongs to another config; returns its new name, or None."""
+    if not run.config.exists() or not incompatible_changes(load_config(run.config), config):
         return None
     number = 1
-    while (aside := run.root.with_name(f"{run.root.name}.{number}")).exists():
+    while (free := run.root.with_name(f"{run.root.name}.{number}")).exists():
         number += 1
-    run.root.rename(aside)
-    return aside
+    run.root.rename(free)
+    return free
 
 
 def check_data(run: RunDir, passport: Passport) -> None:
-    """Refuse data that is not what the run has learned from so far."""
+    """Refuses data that is not what the run has learned from so far."""
     manifest = read_manifest(run)
     if manifest and manifest.data_sha256 != passport.content_hash:
         raise UserError(
@@ -142,7 +142,7 @@ def check_data(run: RunDir, passport: Passport) -> None:
 
 @contextmanager
 def locked(run: RunDir, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Refuse a run that another process on this machine is training."""
+    """While open, this process trains the run; refuses where another one on this machine does."""
     path = run.root / LOCK
     with os.fdopen(_open_lock(path), "rb") as file:
         try:
@@ -160,7 +160,7 @@ def run_folder(config: Config, given: Path | None) -> RunDir:
 
 
 def _open_lock(path: Path) -> int:
-    """A descriptor of a regular file: what a link leads to is not ours, and a pipe would wait."""
+    """Returns a descriptor of a regular file: a link leads elsewhere, and a pipe would wait."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with storage_errors(path.parent, "locking the run"):
         try:
@@ -176,14 +176,14 @@ def _open_lock(path: Path) -> int:
 
 
 def _is_empty_folder(path: Path) -> bool:
-    """But for what a claim that was cut off has left."""
+    """Returns whether there is nothing but what a claim that was cut off has left."""
     return path.is_dir() and all(
         found.name == LOCK or found.name.startswith(".config.toml-") for found in path.iterdir()
     )
 
 
 def _covers(names: Iterable[str], key: str) -> bool:
-    """Whether `key` is one of `names`, or stands in a section of that name."""
+    """Returns whether `key` is one of `names`, or stands in a section of that name."""
     return any(key == name or key.startswith(f"{name}.") for name in names)
 
 

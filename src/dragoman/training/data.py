@@ -26,7 +26,7 @@ class TrainingData:
 
 
 def open_training_data(prepared: PreparedData, config: Config, group: Group) -> TrainingData:
-    """Collective: every rank must call."""
+    """Opens the training pairs and plans their batches. Collective: every rank must call."""
     tokenizer = all_or_none(group, prepared.tokenizer)
     shards = all_or_none(group, lambda: prepared.shards("train"))
     plan = all_or_none(group, lambda: plan_batches(shards, config, group.ranks))

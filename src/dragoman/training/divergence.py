@@ -151,7 +151,7 @@ def _after_loss(state: DivergenceState, step: int, loss: float) -> DivergenceSta
 
 
 def _median(recent: Collection[float]) -> float | None:
-    """Returns None where there are too few."""
+    """Returns the median of a full window; None: there are too few losses."""
     return statistics.median(recent) if len(recent) == WINDOW else None
 
 
@@ -167,7 +167,7 @@ def _roll_back_or_stop(state: DivergenceState, what: str, settings: TrainingSett
         f"{what}, after {state.rollbacks} rollbacks of at most training.max_rollbacks = "
         f"{settings.max_rollbacks}, with {state.rate_factor:g} of the schedule's learning rate; "
         "start a new run with a lower schedule.peak (noam: schedule.scale), a longer "
-        "schedule.warmup_steps or an optimizer.clip_norm of 1, and look at the training pairs "
+        "schedule.warmup_steps or an optimizer.clip_norm of 1, and inspect the training pairs "
         f"after step {state.trusted_step:,}",
         state.trusted_step,
     )

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from dragoman.config import Config
 from dragoman.decoding.translator import translate
 from dragoman.distributed.group import Group
-from dragoman.evaluation.heldout import HeldOut, MeasuredLoss, fixed_sample
+from dragoman.evaluation.heldout import HeldOut, fixed_sample
 from dragoman.evaluation.metrics import Scores, score
+from dragoman.evaluation.scores import samples_of
 from dragoman.evaluation.translations import ComparedWithBest, Translations
 from dragoman.model.loss import Objective
 from dragoman.rundir import RunDir
@@ -60,12 +61,28 @@ class Evaluator:
             )
         )
         if compared.problem:
-            recorder.record_incident(Incident(state.step, "evaluation", compared.problem))
+            recorder.record_incident(
+                Incident(state.step, "evaluation", compared.problem, ranks=(0,))
+            )
         seconds = group.on_rank_0(lambda: time.perf_counter() - begun)
         value = scores.bleu if config.evaluation.best_by == "bleu" else -validation.nats
         state = state.after_evaluation(value, seconds, config.checkpoints.keep_best)
         recorder.record_evaluation(
-            self._event(state, validation, train_sample, translations, scores, compared, seconds)
+            Evaluated(
+                step=state.step,
+                validation_loss=validation.nats,
+                validation_loss_error=validation.error,
+                train_sample_loss=train_sample.nats if train_sample else None,
+                train_sample_loss_error=train_sample.error if train_sample else None,
+                **scores._asdict(),
+                compared_step=compared.step,
+                bleu_gain_p=compared.bleu_gain_p,
+                is_best=state.best_step == state.step,
+                seconds=seconds,
+                samples=samples_of(
+                    self.sources, translations, self.references, config.evaluation.samples
+                ),
+            )
         )
         return state
 
@@ -83,34 +100,6 @@ class Evaluator:
             )
         )
         return [shares[n % group.ranks][n // group.ranks] for n in range(len(self.sources))]
-
-    def _event(
-        self,
-        state: RunState,
-        validation: MeasuredLoss,
-        train_sample: MeasuredLoss | None,
-        translations: list[str],
-        scores: Scores,
-        compared: ComparedWithBest,
-        seconds: float,
-    ) -> Evaluated:
-        samples = zip(self.sources, translations, self.references, strict=True)
-        return Evaluated(
-            step=state.step,
-            validation_loss=validation.nats,
-            validation_loss_error=validation.error,
-            train_sample_loss=train_sample.nats if train_sample else None,
-            train_sample_loss_error=train_sample.error if train_sample else None,
-            **scores._asdict(),
-            compared_step=compared.step,
-            bleu_gain_p=compared.bleu_gain_p,
-            is_best=state.best_step == state.step,
-            seconds=seconds,
-            samples=[
-                {"source": source, "translation": translation, "reference": reference}
-                for source, translation, reference in samples
-            ][: self.config.evaluation.samples],
-        )
 
 
 def open_evaluator(

@@ -18,7 +18,7 @@ from dragoman.version import code_hash
 
 
 class RunManifest(BaseModel):
-    """What training itself reads of it; all else is kept as it is."""
+    """The part of manifest.json that training itself reads; all else is kept as it is."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="allow")
 
@@ -27,7 +27,7 @@ class RunManifest(BaseModel):
 
 
 def read_manifest(run: RunDir) -> RunManifest | None:
-    """Returns None where there is none yet."""
+    """Returns the manifest of a run; None: there is none yet."""
     if not run.manifest.exists():
         return None
     try:

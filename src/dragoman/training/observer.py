@@ -18,7 +18,7 @@ class RankParts(NamedTuple):
     forward_s: float
     backward_s: float
     communication_s: float | None
-    """None: it cannot be told from computing, as where the weights are sharded."""
+    """None: it cannot be separated from computing, as where the weights are sharded."""
     checkpoint_s: float
     optimizer_s: float
     rest_s: float

@@ -2,11 +2,7 @@
 
 import dataclasses
 
-import torch
-
-from dragoman.config import Config
 from dragoman.distributed.group import Group
-from dragoman.model.transformer import Transformer
 from dragoman.telemetry.events import Incident
 from dragoman.training.checkpointing import Checkpointer
 from dragoman.training.divergence import (
@@ -18,13 +14,10 @@ from dragoman.training.divergence import (
 from dragoman.training.recorder import Recorder
 from dragoman.training.resume import restore
 from dragoman.training.state import RunState
-from dragoman.training.tensors import load_weights
 from dragoman.training.updater import Updater
 
 
 def roll_back(
-    config: Config,
-    vocabulary: int,
     group: Group,
     updater: Updater,
     checkpointer: Checkpointer,
@@ -46,8 +39,7 @@ def roll_back(
     updater.optimizer.state.clear()
     restored = restore(checkpointer.roots, checkpointer.owner, updater, group)
     if restored.step == 0:
-        torch.manual_seed(config.training.seed)
-        load_weights(updater.model, Transformer(config.model, vocabulary).state_dict())
+        updater.start_over()
     again = dataclasses.replace(
         restored,
         elapsed_s=state.elapsed_s,

@@ -10,7 +10,7 @@ Rate = Callable[[int], float]
 
 
 def learning_rate(settings: ScheduleSettings, width: int, last_step: int | None) -> Rate:
-    """The schedule of a recipe. `last_step` is where cosine and linear end."""
+    """Returns the schedule of a recipe; `last_step` is where cosine and linear end."""
     warmup, peak, final = settings.warmup_steps, settings.peak, settings.final
 
     def noam(step: int) -> float:
@@ -30,7 +30,7 @@ def learning_rate(settings: ScheduleSettings, width: int, last_step: int | None)
         return peak
 
     def _share_after(step: int) -> float:
-        """How much of the way from the end of the warm-up to the last step is done, 0 to 1."""
+        """Returns the share of the way from the warm-up to the last step that is done, 0 to 1."""
         assert last_step is not None, "the config demands training.steps for this schedule"
         return min(1.0, (step - warmup) / max(1, last_step - warmup))
 
@@ -52,7 +52,7 @@ class Peak(NamedTuple):
 
 
 def peak_of(settings: ScheduleSettings, width: int, last_step: int | None) -> Peak:
-    """Where the rate is highest: at the end of the warm-up, or of a run that is shorter."""
+    """Returns where the rate is highest: at the end of the warm-up, or of a shorter run."""
     step = max(1, settings.warmup_steps)
     if last_step is not None:
         step = min(step, last_step)

@@ -5,8 +5,6 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from dragoman.checkpoints.folders import make_room
 from dragoman.checkpoints.places import remove_old_marks
 from dragoman.config import Config
@@ -17,7 +15,6 @@ from dragoman.errors import LostPeerError, UserError
 from dragoman.model.loss import Objective
 from dragoman.model.memory import check_memory
 from dragoman.model.size import FP32_BYTES, size_of
-from dragoman.model.transformer import Transformer
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PreparedData
 from dragoman.sync import synchronized
@@ -45,12 +42,12 @@ from dragoman.training.resume import restore
 from dragoman.training.schedule import learning_rate
 from dragoman.training.state import RunState
 from dragoman.training.step import Stepper
-from dragoman.training.updater import Updater
+from dragoman.training.updater import Updater, initial_model
 
 
 @dataclass(frozen=True)
 class Trainer:
-    """The parts that the loop hands to whoever needs them; none of them knows the others' state."""
+    """The parts of an attempt, which the loop hands to the functions that need them."""
 
     config: Config
     group: Group
@@ -87,8 +84,7 @@ def start(
             group, lambda: check_memory_for(config, data.tokenizer.size, workers_here, group)
         )
 
-        torch.manual_seed(config.training.seed)
-        model = Transformer(config.model, data.tokenizer.size)
+        model = initial_model(config, data.tokenizer.size)
         parameters = sum(parameter.numel() for parameter in model.parameters())
         objective = Objective(model, config.training.label_smoothing)
         sync = synchronized(objective, group, config.training.sharding)

@@ -28,11 +28,11 @@ from dragoman.training.updater import Gradients, Updater
 class StepResult(NamedTuple):
     state: RunState
     done: StepDone
-    agreed: "Agreement"
+    message: "StepMessage"
 
 
-class Agreement(NamedTuple):
-    """What all ranks know after the message of a step."""
+class StepMessage(NamedTuple):
+    """What all ranks know of a step after its one message, before the weights are touched."""
 
     loss_sum: float
     step_s: float
@@ -85,15 +85,15 @@ class Stepper:
             group.pulse.enter("agreement")
             # The update of the step before came after its message.
             so_far_s = time.perf_counter() - begun + updater.update_s
-            agreed = self._agree(gradients, state, so_far_s, interruption, before)
-            if not agreed.ran_out_of_memory:
+            message = self._exchange(gradients, state, so_far_s, interruption, before)
+            if not message.ran_out_of_memory:
                 break
             pieces = smaller_pieces(group, self.recorder, work, pieces, gradients.ran_out)
             updater.sync.renew()
         stalled_s = self.checkpointer.wait_until_copied()  # the update changes what is being copied
         rate = self.rate(work.step) * state.divergence.rate_factor
         update = updater.update(rate)
-        state = state.after_step(work.tokens, agreed.step_s)
+        state = state.after_step(work.tokens, message.step_s)
         if scaling := updater.scaler.state_dict():
             state = dataclasses.replace(state, loss_scaling=scaling)
         step_s = time.perf_counter() - begun
@@ -106,7 +106,7 @@ class Stepper:
         done = StepDone(
             step=work.step,
             epoch=self.plan.epoch_of(work.step),
-            loss=agreed.loss_sum / work.tokens,
+            loss=message.loss_sum / work.tokens,
             tokens=work.tokens,
             learning_rate=rate,
             gradient_norm=update.gradient_norm,
@@ -117,17 +117,17 @@ class Stepper:
             counts=self._counts(work.amounts),
             memory_peak_bytes=memory_peak_bytes(group.device),
         )
-        return StepResult(state, done, agreed)
+        return StepResult(state, done, message)
 
-    def _agree(
+    def _exchange(
         self,
         gradients: Gradients,
         state: RunState,
         so_far_s: float,
         interruption: Interruption,
         before: StepDone | None,
-    ) -> Agreement:
-        """Exchanges one small message, before the weights are touched: 48 bytes, and 56 a rank."""
+    ) -> StepMessage:
+        """Exchanges the message in one sum over the ranks: of 48 bytes, and 56 more a rank."""
         leads = self.group.leads
         loss_sum, step_s, requests, short, save_is_due, saver_is_busy, *parts_s = self.group.sums(
             [
@@ -140,7 +140,7 @@ class Stepper:
                 *own_parts(before, self.group),
             ]
         )
-        return Agreement(
+        return StepMessage(
             loss_sum=loss_sum,
             step_s=step_s,
             stop_is_requested=requests > 0,

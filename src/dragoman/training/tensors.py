@@ -24,12 +24,12 @@ def is_sharded(tensor: Tensor) -> TypeGuard["DTensor"]:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """The tensor itself, or all of one that is sharded: then every rank must call."""
+    """Returns the tensor, or all of one that is sharded: then every rank must call."""
     return tensor.full_tensor() if is_sharded(tensor) else tensor
 
 
 def whole_tensors(tensors: Mapping[str, Tensor], kept: bool) -> dict[str, Tensor]:
-    """All of each tensor, where they are `kept`; one at a time on the ranks that only take part.
+    """Returns all of each tensor where they are `kept`; other ranks only take part.
 
     Collective where tensors are sharded: every rank must call.
     """
@@ -46,7 +46,9 @@ def whole_tensors(tensors: Mapping[str, Tensor], kept: bool) -> dict[str, Tensor
 def whole_objective(
     objective: Objective, settings: ModelSettings, vocabulary: int, device: torch.device
 ) -> Iterator[Objective]:
-    """For passes that ranks make in different numbers: a copy, where the weights are sharded.
+    """Yields an objective with which ranks may make different numbers of passes.
+
+    Where the weights are sharded, it is a copy.
 
     Collective where weights are sharded: every rank must call.
     """
@@ -70,7 +72,7 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """Each parameter's state under `name|key`."""
+    """Returns each parameter's state under `name|key`."""
     return {
         f"{name}{_SEPARATOR}{key}": value
         for name, parameter in model.named_parameters()
@@ -79,12 +81,12 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 
 
 def shapes_of(model: nn.Module) -> dict[str, tuple[int, ...]]:
-    """Of the weights that a checkpoint of this model holds."""
+    """Returns the shapes of the weights that a checkpoint of this model holds."""
     return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
 
 
 def optimizer_shapes(weights: Shapes) -> dict[str, tuple[int, ...]]:
-    """Of Adam's state, once it has made an update."""
+    """Returns the shapes of Adam's state, once it has made an update."""
     keys = ("exp_avg", "exp_avg_sq", "step")
     return {
         f"{name}{_SEPARATOR}{key}": () if key == "step" else shape
@@ -105,7 +107,7 @@ def load_optimizer_tensors(
 
 
 def _placed_like(parameter: Tensor, value: Tensor) -> Tensor:
-    """On the parameter's device, and this rank's part of it where the parameter is sharded."""
+    """Returns the value on the parameter's device; this rank's part where that is sharded."""
     value = value.to(parameter.device)
     if not is_sharded(parameter) or value.shape != parameter.shape:
         return value

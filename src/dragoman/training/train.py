@@ -99,10 +99,10 @@ def run_steps(
     before: StepDone | None = None
     while ending is None:
         step = trainer.stepper.take(state, loader, interruption, before)
-        state, done, agreed = step.state, step.done, step.agreed
+        state, done, message = step.state, step.done, step.message
         recorder.record_step(done)
         if before:
-            recorder.observe_step(before, agreed.parts_before)
+            recorder.observe_step(before, message.parts_before)
         before = done
         checkpointer.record_saves(recorder, done.step_s)
 
@@ -114,11 +114,8 @@ def run_steps(
             recorder.record_incident(Incident(state.step, "update-skipped", verdict.what))
         elif verdict.action == "stop":
             raise_on_all_ranks(group, DivergedError(f"step {state.step:,}: {verdict.what}"))
-        elif verdict.action == "roll back" and not agreed.stop_is_requested:
-            vocabulary = trainer.data.tokenizer.size
-            state = roll_back(
-                config, vocabulary, group, updater, checkpointer, recorder, state, verdict
-            )
+        elif verdict.action == "roll back" and not message.stop_is_requested:
+            state = roll_back(group, updater, checkpointer, recorder, state, verdict)
             checkpointer.save(state, updater, must=True)  # so that it is known after a crash, too
             return state, None
 
@@ -128,17 +125,17 @@ def run_steps(
         if weights.is_due(state.step):
             weights.check(state.step)
 
-        if agreed.stop_is_requested:
+        if message.stop_is_requested:
             ending = stopped(group, state, interruption)
         else:
             ending = planned_ending(config, last_step, state)
-        evaluates = not agreed.stop_is_requested and evaluation_is_due(config, state, ending)
+        evaluates = not message.stop_is_requested and evaluation_is_due(config, state, ending)
         if evaluates:
             state = trainer.evaluator.evaluate(updater.objective, state, recorder)
             ending = ending or planned_ending(config, last_step, state)
-        if evaluates or ending or (agreed.save_is_due and agreed.save_can_begin):
+        if evaluates or ending or (message.save_is_due and message.save_can_begin):
             save(trainer, state, ending, must=evaluates)
-        elif not agreed.save_is_due and checkpointer.in_memory_is_due(state):
+        elif not message.save_is_due and checkpointer.in_memory_is_due(state):
             # Not where a save to disk waits for its turn: the disk might never be free.
             checkpointer.save_in_memory(state, updater)
     return state, ending

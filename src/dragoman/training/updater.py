@@ -17,7 +17,7 @@ from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.model.transformer import Transformer
 from dragoman.sync import Mark, Stopwatch, Sync, free_memory, is_out_of_memory
-from dragoman.training.tensors import whole
+from dragoman.training.tensors import load_weights, whole
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Gradients:
     ran_out: bool
     """This rank was out of memory and has sent zeros: the gradients are of no use to anyone."""
     parts_s: dict[str, float]
-    """Without communication where it cannot be told from computing."""
+    """Without communication where it cannot be separated from computing."""
 
 
 class _Pass(NamedTuple):
-    """Marks of a micro-batch."""
+    """The stopwatch's marks of a micro-batch."""
 
     begun: Mark
     between: Mark
@@ -47,12 +47,19 @@ class Update:
     updated: bool
 
 
+def initial_model(config: Config, vocabulary: int) -> Transformer:
+    """Returns the model with which a run begins: a function of its seed."""
+    torch.manual_seed(config.training.seed)
+    return Transformer(config.model, vocabulary)
+
+
 class Updater:
     """Holds what is trained and lives as long as the run: model, optimizer and loss scale."""
 
     def __init__(self, sync: Sync, objective: Objective, config: Config, group: Group) -> None:
         self.sync, self.objective = sync, objective
         self._config, self._group = config, group
+        self._vocabulary = objective.model.embedding.num_embeddings
         self._stopwatch = Stopwatch(group.device)
         self._update: tuple[Mark, Mark] | None = None
         self.update_s = 0.0
@@ -67,6 +74,10 @@ class Updater:
     @property
     def model(self) -> Transformer:
         return self.objective.model
+
+    def start_over(self) -> None:
+        """Loads the initial weights again; the optimizer keeps its state."""
+        load_weights(self.model, initial_model(self._config, self._vocabulary).state_dict())
 
     def gradients(self, work: StepBatches, pieces: int = 1) -> Gradients:
         """Runs forward and backward, with each micro-batch in that many pieces.

@@ -11,7 +11,7 @@ from dragoman.config import PreemptionSettings, parse_config
 from dragoman.distributed import preemption as notices_module
 from dragoman.distributed.preemption import aws, google, notices
 from dragoman.errors import ConfigError
-from dragoman.training.claim import bound_changes, shared_settings
+from dragoman.training.claim import incompatible_changes, shared_settings
 
 AWS_NOTICE = "AWS will stop this host at 2026-11-16T00:12:00Z"
 
@@ -185,4 +185,4 @@ def test_hosts_of_different_clouds_agree_and_may_change_between_attempts(digits)
         for cloud in ("aws", "google")
     )
     assert shared_settings(one) == shared_settings(other)
-    assert bound_changes(one, other) == []
+    assert incompatible_changes(one, other) == []

@@ -9,12 +9,12 @@ from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, has_id, write_json
 from dragoman.training.claim import (
     RUN_ID,
-    bound_changes,
     check_data,
     claim_run,
+    incompatible_changes,
     locked,
+    move_away_if_other,
     run_id,
-    set_aside_if_other,
 )
 
 ONE, OTHER = "ab12" * 8, "cd34" * 8
@@ -47,7 +47,7 @@ def test_when_to_stop_look_and_save_may_change(digits, digits_config, tmp_path):
 def test_the_end_of_a_cosine_is_part_of_the_run(digits):
     before = changed(digits, "schedule.kind=cosine")
     after = changed(digits, "schedule.kind=cosine", "training.steps=99")
-    assert [change[0] for change in bound_changes(before, after)] == ["training.steps"]
+    assert [change[0] for change in incompatible_changes(before, after)] == ["training.steps"]
 
 
 def test_a_folder_with_other_things_in_it_is_not_touched(digits_config, tmp_path):
@@ -105,15 +105,15 @@ def test_a_claim_that_was_cut_off_is_made_again(digits_config, tmp_path):
 def test_what_decides_on_the_best_is_part_of_the_run(digits):
     """A loss below nothing is never better than a BLEU above it: patience would end the run."""
     before, after = changed(digits), changed(digits, "evaluation.best_by=loss")
-    assert [change[0] for change in bound_changes(before, after)] == ["evaluation.best_by"]
+    assert [change[0] for change in incompatible_changes(before, after)] == ["evaluation.best_by"]
 
 
 def test_a_run_of_another_recipe_can_be_set_aside(digits, digits_config, tmp_path):
     run = RunDir(tmp_path / "run")
-    assert set_aside_if_other(run, digits_config) is None
+    assert move_away_if_other(run, digits_config) is None
     claim_run(run, digits_config)
-    assert set_aside_if_other(run, digits_config) is None
-    assert set_aside_if_other(run, changed(digits, "training.seed=2")) == tmp_path / "run.1"
+    assert move_away_if_other(run, digits_config) is None
+    assert move_away_if_other(run, changed(digits, "training.seed=2")) == tmp_path / "run.1"
     assert (tmp_path / "run.1" / "config.toml").exists()
     assert not run.root.exists()
 

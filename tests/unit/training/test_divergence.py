@@ -100,7 +100,6 @@ def test_a_loss_that_jumps_and_stays_is_noticed_and_what_came_before_is_trusted(
     step, verdict, _ = run(losses)
     assert begins < step <= begins + WINDOW
     assert verdict.action == "roll back"
-    assert verdict.what.startswith("the loss has exploded from 2.")
     assert begins - WINDOW < verdict.trusted_step < begins
 
 
@@ -154,11 +153,10 @@ def test_updates_that_cannot_be_made_are_skipped_a_number_of_times_in_a_row():
     state = run(learning(300))[2]
     for count in range(1, SETTINGS.max_skipped + 1):
         state, verdict = judge(state, 300 + count, 5.0, False, SETTINGS)
-        assert verdict == ("skip", "gradients were not finite; the update was skipped", 0)
+        assert verdict.action == "skip"
         assert state.skipped == count
     state, verdict = judge(state, 311, math.inf, False, SETTINGS)
     assert verdict.action == "roll back"
-    assert verdict.what == "the loss was not finite 11 times in a row"
     assert verdict.trusted_step == 300 - WINDOW
 
 
@@ -191,11 +189,10 @@ def test_each_rollback_halves_the_rate_and_the_last_is_followed_by_a_stop():
         state = after_rollback(state, restored=saved)
     assert actions == ["roll back"] * 3 + ["stop"]
     assert factors == [1.0, 0.5, 0.25, 0.125]
-    assert "after 3 rollbacks" in verdict.what
-    assert "0.125 of the schedule's learning rate; start a new run with a lower" in verdict.what
+    assert "schedule.peak" in verdict.what, "a stop comes with advice"
 
 
-def test_a_rollback_forgets_the_trouble_and_remembers_itself():
+def test_a_rollback_forgets_the_divergence_and_remembers_itself():
     losses = learning(300, half_life=30.0)
     _, _, saved = run(losses)
     _, _, lost = run([BAD] * 11, saved, first=301)

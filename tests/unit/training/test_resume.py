@@ -1,3 +1,13 @@
+import json
+import shutil
+
+from recorded import events
+
+from dragoman.rundir import read_json
+from dragoman.telemetry.events import (
+    AttemptStarted,
+    StepDone,
+)
 from dragoman.training.resume import Choice, Holding, choose
 
 
@@ -12,3 +22,38 @@ def test_the_newest_step_wins_wherever_it_is():
 def test_of_equal_steps_the_lowest_rank_is_the_source():
     """Its content is the run's then, should the other one hold something else."""
     assert choose([None, Holding("a", 9, "x"), Holding("b", 9, "y")]) == Choice(1, 9, "x")
+
+
+def test_the_loss_scale_is_resumed(run_with):
+    run_with("training.steps=4", "training.precision=fp16")
+    _, run = run_with("training.steps=8", "training.precision=fp16")
+    whole_ending, whole = run_with("training.steps=8", "training.precision=fp16", name="whole")
+    assert whole_ending.step == 8
+    assert {e.step: e.loss for e in events(run, StepDone)} == {
+        e.step: e.loss for e in events(whole, StepDone)
+    }
+
+
+def test_checkpoints_of_another_run_are_neither_taken_nor_removed(run_with, tmp_path, caplog):
+    """Of the same data, model and batches: only the id tells them apart."""
+    caplog.set_level("INFO", "dragoman")
+    _, other = run_with("training.steps=20", name="other")
+    _, run = run_with("training.steps=5")
+    foreign = run.checkpoints / "step-00000020"
+    shutil.copytree(other.checkpoints / foreign.name, foreign)
+    ending, _ = run_with("training.steps=8", "checkpoints.keep_last=1")
+    assert ending.step == 8
+    assert [event.first_step for event in events(run, AttemptStarted)] == [1, 6]
+    assert foreign.is_dir()
+    assert "step-00000020: belongs to another run: its id is" in caplog.text
+
+
+def test_a_checkpoint_from_before_there_were_ids_is_gone_on_from(run_with):
+    _, run = run_with("training.steps=5")
+    manifest = run.checkpoints / "step-00000005" / "manifest.json"
+    content = read_json(manifest)
+    del content["owner"]["id"]
+    manifest.write_text(json.dumps(content))
+    run.id.unlink()
+    run_with("training.steps=8")
+    assert [event.first_step for event in events(run, AttemptStarted)] == [1, 6]

@@ -5,6 +5,7 @@ import os
 
 import pytest
 from processes import steps, wait_until
+from recorded import events
 
 from dragoman.checkpoints.names import linked_step
 from dragoman.config import parse_config
@@ -12,7 +13,6 @@ from dragoman.errors import DivergedError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import AttemptEnded, Incident
-from dragoman.telemetry.read.events import read_events
 from dragoman.training import divergence
 from dragoman.training.train import train
 from dragoman.training.updater import Updater
@@ -45,11 +45,6 @@ def poisoned(digits, tmp_path, monkeypatch):
     yield run
     monkeypatch.setattr(Updater, "gradients", real_gradients)
     monkeypatch.setattr(Updater, "update", real_update)
-
-
-def events(run, kind):
-    found = [recorded.stamped.event for recorded in read_events(run)]
-    return [event for event in found if isinstance(event, kind)]
 
 
 def rollbacks(run):

@@ -3,6 +3,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
+from dragoman.training.divergence import DivergenceState
 from dragoman.training.state import RunState
 
 SCALER = {
@@ -80,3 +81,10 @@ def test_scores_of_losses_that_are_not_finite_are_kept():
 def test_a_state_of_wrong_values_is_refused(wrong):
     with pytest.raises(ValidationError):
         RunState.from_json(RunState().to_json() | wrong)
+
+
+def test_checkpoints_keep_the_key_under_which_earlier_versions_saved_divergence():
+    state = RunState(divergence=DivergenceState(skipped=2, recent=(3.0, 2.5), rollbacks=1))
+    assert state.to_json()["numbers"]["recent"] == (3.0, 2.5)
+    old = {"step": 7, "numbers": {"skipped": 2, "recent": [3.0, 2.5], "rollbacks": 1}}
+    assert RunState.from_json(old).divergence == state.divergence

@@ -1,7 +1,11 @@
+import pytest
 import torch
+from recorded import events
 
 from dragoman.distributed.group import Group
-from dragoman.telemetry.events import StepDone
+from dragoman.telemetry.events import (
+    StepDone,
+)
 from dragoman.training.observer import RankParts
 from dragoman.training.step import own_parts, parts_by_rank
 
@@ -37,3 +41,11 @@ def test_communication_that_nobody_can_tell_from_computing_is_not_zero():
 def test_the_message_of_64_ranks_stays_below_4_kilobytes():
     constants = 6
     assert 8 * (constants + len(message([None] * 64))) < 4096
+
+
+def test_parts_of_a_step_add_up_to_it(run_with):
+    _, run = run_with()
+    for event in events(run, StepDone):
+        # Each is written to the microsecond.
+        assert sum(event.parts_s.values()) == pytest.approx(event.step_s, abs=1e-5)
+        assert min(event.parts_s.values()) >= 0

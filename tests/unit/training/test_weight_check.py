@@ -1,8 +1,16 @@
+import dataclasses
+
 import pytest
 import torch
+from recorded import events
 
-from dragoman.training import weight_check as comparison
-from dragoman.training.weight_check import described, tensor_hashes
+from dragoman.distributed.group import Group
+from dragoman.errors import WeightsDifferError
+from dragoman.rundir import RunDir
+from dragoman.telemetry.events import Incident
+from dragoman.telemetry.record.writer import EventWriter
+from dragoman.training import weight_check
+from dragoman.training.weight_check import WeightCheck, described, tensor_hashes
 
 
 def hash_of(tensor):
@@ -17,7 +25,7 @@ def weights():
 def test_equal_tensors_have_equal_hashes_however_they_are_cut(weights, monkeypatch):
     whole = hash_of(weights)
     assert hash_of(weights.clone()) == whole
-    monkeypatch.setattr(comparison, "CHUNK", 7)
+    monkeypatch.setattr(weight_check, "CHUNK", 7)
     assert hash_of(weights) == whole
     assert hash_of(weights.t().contiguous().t()) == whole
 
@@ -57,8 +65,8 @@ def test_the_arithmetic_is_exact_modulo_two_to_the_64(weights):
     """Ranks on different devices compare these numbers, so that none may depend on rounding."""
     total = 0
     for place, bits in enumerate(weights.view(-1).view(torch.int32).tolist()):
-        mixed = signed((place * comparison._SPREAD + bits) * comparison._MIX)
-        total += (mixed ^ (mixed >> 29)) * comparison._SPREAD
+        mixed = signed((place * weight_check._SPREAD + bits) * weight_check._MIX)
+        total += (mixed ^ (mixed >> 29)) * weight_check._SPREAD
     assert hash_of(weights) == signed(total)
 
 
@@ -84,3 +92,56 @@ def test_two_ranks_merely_differ():
         "rank 0 on n1, rank 1 on n2 hold different weights, since the start: "
         "b, c, d and 1 more (4 of 5 tensors)"
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Gathered(Group):
+    """One of several ranks, where the others answer what rank 0 does but for one flipped bit."""
+
+    odd: int = 0
+
+    def gather(self, message):
+        changed = message
+        if isinstance(message, dict):
+            changed = message | {"weight": message["weight"] ^ 1}
+        elif message != self.host:
+            changed = f"not {message}"
+        return [changed if rank == self.odd else message for rank in range(self.ranks)]
+
+
+@pytest.fixture
+def check(digits_config, tmp_path):
+    """Checks a small model as a rank of `group`; the recorded incidents."""
+
+    def checked(group, every_steps=5):
+        run = RunDir(tmp_path)
+        writer = EventWriter(run.events_of(1, 0))
+        settings = digits_config.training.model_copy(update={"compare_every_steps": every_steps})
+        found = WeightCheck(torch.nn.Linear(2, 2), group, settings, writer)
+        try:
+            found.check(5)
+        finally:
+            writer.close()
+        return found
+
+    return checked
+
+
+def test_the_odd_rank_is_the_culprit_and_its_incident_names_it(check, tmp_path):
+    with pytest.raises(WeightsDifferError) as found:
+        check(Gathered(0, 3, 0, torch.device("cpu"), odd=2))
+    assert found.value.culprit.rank == 2
+    (incident,) = events(RunDir(tmp_path), Incident)
+    assert (incident.step, incident.category, incident.ranks) == (5, "weights-differ", (2,))
+
+
+def test_of_two_that_differ_nobody_is_the_culprit(check, tmp_path):
+    with pytest.raises(WeightsDifferError) as found:
+        check(Gathered(0, 2, 0, torch.device("cpu"), odd=1))
+    assert found.value.culprit is None
+    assert events(RunDir(tmp_path), Incident)[0].ranks == (0, 1)
+
+
+def test_alone_or_turned_off_nothing_is_compared(check):
+    assert not check(Group(0, 1, 0, torch.device("cpu"))).is_due(5)
+    assert not check(Gathered(0, 3, 0, torch.device("cpu"), odd=2), every_steps=0).is_due(5)

@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from dragoman.distributed.group import Group
+from dragoman.sync import step_traffic
+from dragoman.sync.step_traffic import StepTraffic
+from dragoman.telemetry.sensors.interface import Passed
+
+CPU = torch.device("cpu")
+HOSTS = ["n1", "n2"]
+
+
+@pytest.fixture
+def counters(monkeypatch):
+    """What the kernel has counted on the interface, which the test sets."""
+    found = {"now": Passed(1000, 500)}
+    monkeypatch.setattr(step_traffic, "interface_between_ranks", lambda: "eth0")
+    monkeypatch.setattr(step_traffic, "passed", lambda interface: found["now"])
+    return found
+
+
+def traffic(config, group):
+    return StepTraffic(config, group, parameters=1_000_000, hosts=HOSTS)
+
+
+def test_a_step_has_the_bytes_that_passed_since_it_began(counters, digits_config):
+    found = traffic(digits_config, Group(0, 2, 0, CPU))
+    found.begin_step()
+    counters["now"] = Passed(5000, 700)
+    of_step = found.of_step()
+    assert (of_step["sent"], of_step["received"]) == (4000, 200)
+    assert of_step["predicted"] > 4 * 1_000_000  # the gradients, and the headers of packets
+
+
+def test_other_ranks_of_a_host_and_a_rank_alone_count_nothing(counters, digits_config):
+    for group in (Group(1, 2, 1, CPU), Group(0, 1, 0, CPU)):
+        found = traffic(digits_config, group)
+        found.begin_step()
+        assert found.of_step() == {}
+
+
+def test_an_interface_without_counters_costs_only_the_figures(counters, digits_config):
+    counters["now"] = None
+    found = traffic(digits_config, Group(0, 2, 0, CPU))
+    found.begin_step()
+    assert found.of_step() == {}

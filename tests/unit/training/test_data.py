@@ -1,0 +1,40 @@
+import pytest
+import torch
+
+from dragoman.config import parse_config
+from dragoman.distributed.group import Group
+from dragoman.errors import UserError
+from dragoman.preparation import prepare
+from dragoman.shards.passport import PreparedData
+from dragoman.training.data import open_training_data, plan_batches
+
+ALONE = Group(0, 1, 0, torch.device("cpu"))
+
+
+@pytest.fixture
+def opened(digits):
+    def with_settings(*overrides):
+        config = parse_config(digits.read_text(encoding="utf-8"), "x", overrides)
+        prepare(config)
+        prepared = PreparedData.open(config.prepared_folder)
+        return open_training_data(prepared, config, ALONE), config
+
+    return with_settings
+
+
+def test_the_first_limit_ends_the_run(opened):
+    assert opened("training.steps=7")[0].last_step == 7
+    data, _ = opened("training.steps=100000", "training.epochs=2")
+    assert data.last_step == 2 * data.plan.steps_per_epoch
+
+
+def test_a_loader_begins_where_the_run_goes_on(opened):
+    data, _ = opened()
+    with data.loader(ALONE, first_step=3) as loader:
+        assert [loader.next().step, loader.next().step] == [3, 4]
+
+
+def test_more_workers_than_micro_batches_are_refused(opened):
+    data, config = opened()
+    with pytest.raises(UserError, match=r"999 workers, .* lower training\.micro_batch_tokens"):
+        plan_batches(data.shards, config, ranks=999)

@@ -1,0 +1,45 @@
+import pytest
+import torch
+
+from dragoman.errors import CorruptFileError
+from dragoman.preparation import prepare
+from dragoman.rundir import RunDir, read_json, write_json
+from dragoman.shards.passport import PreparedData
+from dragoman.training.manifest import read_manifest, record_attempt
+
+MEMBERS = [{"host": "n1", "device": "cpu"}]
+
+
+@pytest.fixture
+def prepared(digits_config):
+    prepare(digits_config)
+    return PreparedData.open(digits_config.prepared_folder)
+
+
+def test_a_new_run_has_none(tmp_path):
+    assert read_manifest(RunDir(tmp_path)) is None
+
+
+def test_attempts_are_added_and_the_data_stays_what_it_was(tmp_path, prepared):
+    run = RunDir(tmp_path / "run")
+    for attempt in (1, 2):
+        record_attempt(run, prepared, attempt, MEMBERS)
+    manifest = read_manifest(run)
+    assert manifest.data_sha256 == prepared.passport.content_hash
+    assert [a["attempt"] for a in manifest.attempts] == [1, 2]
+    assert manifest.attempts[0]["members"] == MEMBERS
+    assert manifest.attempts[0]["versions"]["torch"] == torch.__version__
+
+
+def test_what_a_later_version_adds_is_kept(tmp_path, prepared):
+    run = RunDir(tmp_path / "run")
+    write_json(run.manifest, {"future": 1})
+    record_attempt(run, prepared, 1, MEMBERS)
+    assert read_json(run.manifest)["future"] == 1
+
+
+def test_a_damaged_one_is_named(tmp_path):
+    run = RunDir(tmp_path)
+    write_json(run.manifest, {"attempts": 3})
+    with pytest.raises(CorruptFileError, match=r"manifest\.json"):
+        read_manifest(run)
