@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from dragoman.config import problems_of
-from dragoman.errors import CorruptFileError
-from dragoman.rundir import RunDir, read_json
+from dragoman.jsonfile import read_model
+from dragoman.rundir import RunDir
 
 
 class RunManifest(BaseModel):
@@ -22,9 +21,4 @@ def read_manifest(run: RunDir) -> RunManifest | None:
     """None: there is none yet."""
     if not run.manifest.exists():
         return None
-    try:
-        return RunManifest.model_validate(read_json(run.manifest))
-    except ValidationError as error:
-        raise CorruptFileError(
-            f"{run.manifest}: {problems_of(error)}; bring back a copy of it, or name another --run"
-        ) from error
+    return read_model(run.manifest, RunManifest, "bring back a copy of it, or name another --run")

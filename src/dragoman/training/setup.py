@@ -37,11 +37,11 @@ from dragoman.sync import synchronized
 from dragoman.sync.step_traffic import StepTraffic
 from dragoman.telemetry.clocks import compare_clocks
 from dragoman.telemetry.events import FORMAT, AttemptEnded, AttemptStarted, Evaluated, Incident
-from dragoman.telemetry.export.exporters import open_mirrors
+from dragoman.telemetry.export.exporters import open_exporters
 from dragoman.telemetry.read.events import attempts_so_far, read_events
 from dragoman.telemetry.record.sampler import sampling, sensors_of_host
 from dragoman.telemetry.record.status import StatusFile
-from dragoman.telemetry.record.writer import EventWriter, Mirror
+from dragoman.telemetry.record.writer import EventWriter, Exporter
 from dragoman.tokenizer import Tokenizer
 from dragoman.training.agreement import check_agreement
 from dragoman.training.checkpointing import Saving, forget_memory, owner_of, roots_of
@@ -235,10 +235,10 @@ def _record_loss(events: EventWriter, step: int, what: str) -> None:
 def open_events(config: Config, run: RunDir, group: Group, attempt: int) -> Iterator[EventWriter]:
     """This rank's events; one rank of each host also serves other people's tools."""
     with ExitStack() as at_end:
-        mirrors: list[Mirror] = [StatusFile(run)] if group.leads else []
+        exporters: list[Exporter] = [StatusFile(run)] if group.leads else []
         if group.local_rank == 0:
-            mirrors += at_end.enter_context(open_mirrors(config, run, group.host, group.leads))
-        events = EventWriter(run.events_of(attempt, group.rank), mirrors)
+            exporters += at_end.enter_context(open_exporters(config, run, group.host, group.leads))
+        events = EventWriter(run.events_of(attempt, group.rank), exporters)
         at_end.callback(events.close)
         yield events
 

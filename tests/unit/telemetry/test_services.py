@@ -13,11 +13,11 @@ from digits_language import RECIPE
 from dragoman.config import parse_config
 from dragoman.rundir import RunDir, read_json
 from dragoman.telemetry.events import AttemptEnded, Stamped, StepDone
-from dragoman.telemetry.export import background as aside_module
-from dragoman.telemetry.export.background import Aside
-from dragoman.telemetry.export.exporters import open_mirrors
+from dragoman.telemetry.export import background
+from dragoman.telemetry.export.background import BackgroundExporter
+from dragoman.telemetry.export.exporters import open_exporters
 
-# Trains nothing: two steps, an evaluation, a reading and the end, given to the mirrors as the
+# Trains nothing: two steps, an evaluation, a reading and the end, given to the exporters as the
 # writer gives them.
 PROGRAM = """
 import math, sys
@@ -25,14 +25,14 @@ from pathlib import Path
 from dragoman.config import load_config
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import *
-from dragoman.telemetry.export.exporters import open_mirrors
+from dragoman.telemetry.export.exporters import open_exporters
 from dragoman.telemetry.record.writer import EventWriter
 
 root, *overrides = sys.argv[1:]
 config = load_config(Path(root) / "config.toml", overrides)
 run = RunDir(Path(root))
-with open_mirrors(config, run, "node1", leads=True) as mirrors:
-    events = EventWriter(run.events_of(1, 0), mirrors)
+with open_exporters(config, run, "node1", leads=True) as exporters:
+    events = EventWriter(run.events_of(1, 0), exporters)
     parts = {"data": 0.25}
     events.emit(StepDone(1, 0.5, 3.5, 100, 1e-3, math.inf, True, 0.5, parts))
     events.emit(Evaluated(1, 2.5, None, 31.5, None, "", "", True, 1.0))
@@ -143,20 +143,20 @@ def test_without_the_package_there_is_one_helpful_sentence(
     run, monkeypatch, capsys, package, value
 ):
     monkeypatch.setitem(sys.modules, package, None)
-    with open_mirrors(config_of(run, **{package: value}), run, "node1", leads=True) as mirrors:
-        assert mirrors == []
+    with open_exporters(config_of(run, **{package: value}), run, "node1", leads=True) as exporters:
+        assert exporters == []
     warnings = capsys.readouterr().err.splitlines()
     assert len(warnings) == 1
     assert f"pip install dragoman[{package}]" in warnings[0]
 
 
 def test_services_are_for_rank_0_and_nothing_is_mirrored_unless_asked_for(run):
-    with open_mirrors(config_of(run, wandb="offline"), run, "node2", leads=False) as mirrors:
-        assert mirrors == []
-    with open_mirrors(config_of(run), run, "node1", leads=True) as mirrors:
-        assert mirrors == []
-    with open_mirrors(config_of(run, tensorboard="true"), run, "node2", leads=False) as mirrors:
-        assert len(mirrors) == 1
+    with open_exporters(config_of(run, wandb="offline"), run, "node2", leads=False) as exporters:
+        assert exporters == []
+    with open_exporters(config_of(run), run, "node1", leads=True) as exporters:
+        assert exporters == []
+    with open_exporters(config_of(run, tensorboard="true"), run, "node2", leads=False) as exporters:
+        assert len(exporters) == 1
     assert [path.name for path in run.tensorboard.iterdir()] == ["node2"]
 
 
@@ -177,18 +177,18 @@ def done(number):
 
 def test_a_service_gets_a_step_a_second_and_everything_else():
     service = Recording()
-    aside = Aside("test", lambda: service)
+    exporter = BackgroundExporter("test", lambda: service)
     ended = AttemptEnded(40, "finished", "")
     for tenth in range(40):
-        aside(Stamped(0.0, 100 + tenth / 10, done(tenth)))
-    aside(Stamped(0.0, 104.0, ended))
-    aside.close()
+        exporter(Stamped(0.0, 100 + tenth / 10, done(tenth)))
+    exporter(Stamped(0.0, 104.0, ended))
+    exporter.close()
     assert service.sent == [done(0), done(10), done(20), done(30), ended]
     assert service.closed
 
 
 def test_a_service_that_hangs_holds_up_nobody(monkeypatch):
-    monkeypatch.setattr(aside_module, "CLOSE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(background, "CLOSE_TIMEOUT_S", 0.05)
     gate = threading.Event()
     opened = threading.Event()
 
@@ -197,11 +197,11 @@ def test_a_service_that_hangs_holds_up_nobody(monkeypatch):
         gate.wait()
         return Recording()
 
-    aside = Aside("test", hang)
+    exporter = BackgroundExporter("test", hang)
     assert opened.wait(30)
-    for number in range(3 * aside_module.CAPACITY):
-        aside(Stamped(0.0, float(2 * number), done(number)))
-    aside.close()
+    for number in range(3 * background.CAPACITY):
+        exporter(Stamped(0.0, float(2 * number), done(number)))
+    exporter.close()
     gate.set()
 
 
@@ -209,10 +209,10 @@ def test_a_service_that_cannot_be_opened_or_fails_is_one_warning(capsys):
     def refuse():
         raise RuntimeError("no such server\nand a long story")
 
-    aside = Aside("mlflow", refuse)
+    exporter = BackgroundExporter("mlflow", refuse)
     for number in range(5):
-        aside(Stamped(0.0, float(2 * number), done(number)))
-    aside.close()
+        exporter(Stamped(0.0, float(2 * number), done(number)))
+    exporter.close()
     assert capsys.readouterr().err.splitlines() == [
         "warning: mlflow does not get this run's figures: no such server"
     ]
@@ -222,9 +222,9 @@ def test_a_service_that_cannot_be_opened_or_fails_is_one_warning(capsys):
             raise ConnectionError
 
     failing = Failing()
-    aside = Aside("wandb", lambda: failing)
-    aside(Stamped(0.0, 0.0, done(1)))
-    aside.close()
+    exporter = BackgroundExporter("wandb", lambda: failing)
+    exporter(Stamped(0.0, 0.0, done(1)))
+    exporter.close()
     assert capsys.readouterr().err.splitlines() == [
         "warning: wandb misses some of this run's figures: ConnectionError"
     ]
