@@ -65,7 +65,7 @@ def test_a_slow_disk_drops_counts_and_writes_the_count(tmp_path):
 def test_a_disk_that_refuses_stops_nothing_and_is_told_of_once_it_takes_again(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(writer_module, "TELL_DROPS_EVERY_S", 0.0)
+    monkeypatch.setattr(writer_module, "EMIT_DROPS_EVERY_S", 0.0)
     path = tmp_path / "x.jsonl"
     path.symlink_to("/dev/full")
     writer = EventWriter(path)
