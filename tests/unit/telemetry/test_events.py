@@ -107,8 +107,8 @@ def test_tokens_of_format_1_for_what_is_not_finite_are_read():
 
 def test_every_line_of_a_diverged_run_is_strict_json(tmp_path):
     (scenario,) = [s for s in SCENARIOS if s.name == "diverged to no number"]
-    write_run(scenario.world, tmp_path)
-    lines = [line for path in RunDir(tmp_path).events.iterdir() for line in path.open()]
+    write_run(scenario.world, tmp_path / "run")
+    lines = [line for path in RunDir(tmp_path / "run").events.iterdir() for line in path.open()]
     contents = [strict(line) for line in lines]
     assert any(content.get("loss", 0) is None for content in contents)
 
@@ -128,6 +128,8 @@ def test_numbers_of_numpy_are_written_and_other_objects_refused():
         ("loss", "3"),
         ("updated", 1),
         ("step", None),
+        ("parts_s", {"data": "x"}),
+        ("wall_at", None),
     ],
 )
 def test_values_of_another_type_are_not_read(field, value):

@@ -174,3 +174,11 @@ def test_null_where_a_float_must_be_is_not_a_number(run):
     found = read_tables(run)
     assert found.unread_lines == 0
     assert np.isnan(found[StepDone]["loss"]).tolist() == [n % 2 == 1 for n in range(40)]
+
+
+def test_lines_with_a_number_for_a_text_are_passed_over(run):
+    path = write(run, 1, 0, [started(1, 0), step(1), AttemptEnded(1, "failed", "cause")])
+    path.write_text(path.read_text().replace('"cause"', "NaN", 1).replace('"host-0"', "NaN"))
+    found = read_tables(run)
+    assert [len(found[kind]) for kind in (AttemptStarted, StepDone, AttemptEnded)] == [0, 1, 0]
+    assert found.unread_lines == 2
