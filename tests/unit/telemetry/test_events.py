@@ -107,9 +107,10 @@ def test_tokens_of_format_1_for_what_is_not_finite_are_read():
 
 def test_every_line_of_a_diverged_run_is_strict_json(tmp_path):
     (scenario,) = [s for s in SCENARIOS if s.name == "diverged to no number"]
-    write_run(scenario.world, tmp_path / "run")
-    lines = [line for path in RunDir(tmp_path / "run").events.iterdir() for line in path.open()]
-    contents = [strict(line) for line in lines]
+    run = RunDir(tmp_path / "run")
+    write_run(scenario.world, run.root)
+    texts = [path.read_text() for path in run.events.iterdir()]
+    contents = [strict(line) for text in texts for line in text.splitlines()]
     assert any(content.get("loss", 0) is None for content in contents)
 
 
