@@ -35,10 +35,10 @@ from dragoman.telemetry.events import (
     StepDone,
     to_line,
 )
-from dragoman.telemetry.export.tensorboard import tensorboard_mirror
+from dragoman.telemetry.export.tensorboard import tensorboard_exporter
 from dragoman.telemetry.record.sampler import Makers, Sampler, sampling, sensors_of_host
 from dragoman.telemetry.record.status import StatusFile
-from dragoman.telemetry.record.writer import CAPACITY, EventWriter, Mirror
+from dragoman.telemetry.record.writer import CAPACITY, EventWriter, Exporter
 from dragoman.telemetry.sensors.sensor import AbsentError, Sensor
 
 STEP_S = 0.05
@@ -106,11 +106,11 @@ def show_overhead(root: Path, seconds: float) -> None:
     handing_cpu_s: list[float] = []
     beside_s = 0.0
     with ExitStack() as at_end:
-        mirrors: list[Mirror] = [StatusFile(run)]
-        if files := tensorboard_mirror(run.tensorboard, "host"):
+        exporters: list[Exporter] = [StatusFile(run)]
+        if files := tensorboard_exporter(run.tensorboard, "host"):
             at_end.callback(files.close)
-            mirrors.append(files)
-        events = EventWriter(run.events_of(1, 0), mirrors)
+            exporters.append(files)
+        events = EventWriter(run.events_of(1, 0), exporters)
         at_end.callback(events.close)
         makers = made_before(sensors_of_host(run.root, {0: os.getpid()}))
         for block in range(max(9, round(seconds / STEP_S / BLOCK)) | 1):

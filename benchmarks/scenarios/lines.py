@@ -47,6 +47,5 @@ def _written(values: Any) -> Sequence[object]:
         return ["true" if value else "false" for value in values.tolist()]
     written: list[object] = values.tolist()
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        named = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-        return [named.get(str(value), value) for value in written]
+        return [value if np.isfinite(value) else "null" for value in written]
     return written

@@ -16,7 +16,6 @@ import tomllib
 import pytest
 import torch
 from digits_language import write_recipe
-from dragoman.telemetry.read.parsing import parse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutations import damaged_bytes, damaged_json, damaged_toml, damaged_trees
@@ -35,6 +34,7 @@ from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import PreparedData
 from dragoman.telemetry.events import Stamped, from_line
 from dragoman.telemetry.read.events import read_events
+from dragoman.telemetry.read.parse import parse
 from dragoman.telemetry.record.status import read_status
 from dragoman.training.claim import check_data
 from dragoman.training.resume import check_for

@@ -4,14 +4,15 @@ Without torch.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.checkpoints.names import FORMAT, MANIFEST, STATE
-from dragoman.config import LARGEST_INTEGER, ModelSettings, StepsOrZero, between, problems_of
+from dragoman.config import LARGEST_INTEGER, ModelSettings, StepsOrZero, between
 from dragoman.errors import CorruptFileError
-from dragoman.rundir import read_json, sha256_of
+from dragoman.jsonfile import read_model
+from dragoman.rundir import sha256_of
 
 
 class _Record(BaseModel):
@@ -47,26 +48,16 @@ class State(StateHead):
     vocabulary: Annotated[int, between(1, 100_000_000)]
 
 
-_Content = TypeVar("_Content", bound=_Record)
-
-
 def read_manifest(folder: Path) -> Manifest:
-    return _read(folder / MANIFEST, Manifest)
+    return read_model(folder / MANIFEST, Manifest)
 
 
 def read_state_head(folder: Path) -> StateHead:
-    return _read(folder / STATE, StateHead)
+    return read_model(folder / STATE, StateHead)
 
 
 def read_state(folder: Path) -> State:
-    return _read(folder / STATE, State)
-
-
-def _read(path: Path, schema: type[_Content]) -> _Content:
-    try:
-        return schema.model_validate(read_json(path))
-    except ValidationError as error:
-        raise CorruptFileError(f"{path}: {problems_of(error)}") from error
+    return read_model(folder / STATE, State)
 
 
 def is_whole(path: Path, saved: SavedFile) -> bool:

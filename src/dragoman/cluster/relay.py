@@ -12,7 +12,7 @@ from typing import Any
 
 from dragoman.cluster.job import Job
 from dragoman.cluster.ssh import send_message
-from dragoman.telemetry.replication import Tail
+from dragoman.telemetry.replication import RecordTail
 
 ALIVE_EVERY_S = 1.0
 RELAYED = 10_000
@@ -64,7 +64,7 @@ class News:
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
-        self._tail: Tail | None = None
+        self._tail: RecordTail | None = None
         self._lock = threading.Lock()
         threading.Thread(target=self._send, name="news", daemon=True).start()
 
@@ -72,13 +72,13 @@ class News:
         with self._lock:
             self._tail = None
             if job.run:
-                self._tail = Tail(Path(job.run), job.known, job.home_token, job.run_id)
+                self._tail = RecordTail(Path(job.run), job.known, job.home_token, job.run_id)
 
     def pass_on(self) -> None:
         # Output that is dropped is a pity; a gap in the records would be a fault.
         with self._lock:
             if self._tail and self._relay.has_room:
-                for piece in self._tail.news():
+                for piece in self._tail.new_pieces():
                     self._relay(record=piece.name, begin=piece.begin, text=piece.text)
 
     def _send(self) -> None:

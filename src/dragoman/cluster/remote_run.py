@@ -31,7 +31,7 @@ from dragoman.errors import DragomanError, RunError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
-from dragoman.telemetry.replication import HomeRecords, Piece, record_sizes
+from dragoman.telemetry.replication import RecordPiece, RecordReceiver, record_sizes
 from dragoman.training.claim import RUN_ID
 from dragoman.version import code_hash
 
@@ -210,7 +210,7 @@ class Receiver:
     """What comes from the hosts while they work: output for a person, records for the run."""
 
     def __init__(self, run: RunDir) -> None:
-        self._records = HomeRecords(run)
+        self._records = RecordReceiver(run)
 
     def __call__(self, host: Host, message: dict[str, Any]) -> None:
         match message:
@@ -219,7 +219,7 @@ class Receiver:
             case {"killed": int(rank), "line": str(line)}:
                 logger.info(f"{host.name} {rank} | error: {line}")
             case {"record": str(name), "begin": begin, "text": str(text)}:
-                self._records.add(Piece(name, begin, text))
+                self._records.add(RecordPiece(name, begin, text))
             case {"dropped": int(lines)}:
                 logger.info(f"{host.name} | {lines:,} lines of output were lost on the way")
 

@@ -6,7 +6,11 @@ from dragoman.config import Config
 from dragoman.distributed.group import Group
 from dragoman.distributed.interfaces import interface_between_ranks
 from dragoman.distributed.ring_bytes import bytes_per_step, on_the_wire
-from dragoman.telemetry.sensors.interface import Passed, packet_size, passed
+from dragoman.telemetry.sensors.interface import (
+    InterfaceCounters,
+    packet_size,
+    read_interface_counters,
+)
 
 
 class StepTraffic:
@@ -20,14 +24,14 @@ class StepTraffic:
             parameters, group.ranks, Counter(hosts)[group.host], config.training.sharding == "full"
         )
         self._predicted = on_the_wire(payload, packet_size(self._interface or ""))
-        self._before: Passed | None = None
+        self._before: InterfaceCounters | None = None
 
     def begin_step(self) -> None:
-        self._before = passed(self._interface) if self._interface else None
+        self._before = read_interface_counters(self._interface) if self._interface else None
 
     def of_step(self) -> dict[str, float]:
         """Returns the bytes since the step began; empty where nothing can be counted."""
-        now = passed(self._interface) if self._interface else None
+        now = read_interface_counters(self._interface) if self._interface else None
         if now is None or self._before is None:
             return {}
         sent, received = now.since(self._before)

@@ -1,4 +1,5 @@
-"""A run's records as they grow: pieces of them on one side, the same files on the other."""
+"""Replicates the records of a run as they grow: pieces of them leave one host, and another writes
+the same files."""
 
 import json
 import logging
@@ -19,7 +20,7 @@ _REPLACED = ("status.json", "manifest.json")
 _TRANSLATIONS = re.compile(r"translations/(step-\d+|references)\.txt")
 
 
-class Piece(NamedTuple):
+class RecordPiece(NamedTuple):
     name: str
     """Relative to the run directory."""
     begin: int | None
@@ -27,8 +28,8 @@ class Piece(NamedTuple):
     text: str
 
 
-class Tail:
-    """Finds what was added to the records of the run directory `root` since the last look.
+class RecordTail:
+    """Yields what was added to the records of the run directory `root` since the last call.
 
     With `run_id`, nothing of a directory that is not this run's, or not yet.
     """
@@ -40,7 +41,7 @@ class Tail:
         self._sizes = dict(known)
         self._stamps: dict[str, tuple[int, int]] = {}
 
-    def news(self) -> Iterator[Piece]:
+    def new_pieces(self) -> Iterator[RecordPiece]:
         if self._token and (self._root / self._token).exists():
             return  # this is the very directory that the records would be brought to
         if self._run_id and not has_id(RunDir(self._root), self._run_id):
@@ -51,16 +52,16 @@ class Tail:
             name = f"translations/{path.name}"
             if self._sizes.get(name) != path.stat().st_size:
                 self._sizes[name] = path.stat().st_size
-                yield Piece(name, None, path.read_text(encoding="utf-8"))
+                yield RecordPiece(name, None, path.read_text(encoding="utf-8"))
         for name in _REPLACED:
             path = self._root / name
             if path.exists():
                 stamp = (path.stat().st_mtime_ns, path.stat().st_size)
                 if self._stamps.get(name) != stamp:
                     self._stamps[name] = stamp
-                    yield Piece(name, None, path.read_text(encoding="utf-8"))
+                    yield RecordPiece(name, None, path.read_text(encoding="utf-8"))
 
-    def _added(self, path: Path) -> Iterator[Piece]:
+    def _added(self, path: Path) -> Iterator[RecordPiece]:
         name = f"events/{path.name}"
         with path.open("rb") as file:
             while True:
@@ -71,20 +72,20 @@ class Tail:
                 if not whole:
                     return
                 self._sizes[name] = begin + len(whole)
-                yield Piece(name, begin, whole.decode("utf-8", errors="replace"))
+                yield RecordPiece(name, begin, whole.decode("utf-8", errors="replace"))
 
 
-class HomeRecords:
-    """Adds pieces to the run directory at home. A disk that refuses them stops nothing: the file
-    ends there, and the next start of the run brings the rest, beginning at its size."""
+class RecordReceiver:
+    """Writes pieces into the run directory at home. A disk that refuses them stops nothing: the
+    file ends there, and the next start of the run brings the rest, beginning at its size."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
         self._refused: set[str] = set()
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: RecordPiece) -> None:
         try:
-            add_piece(self._run, piece)
+            write_piece(self._run, piece)
         except StorageError as error:
             if piece.name not in self._refused:
                 self._refused.add(piece.name)
@@ -99,8 +100,8 @@ def record_sizes(run: RunDir) -> dict[str, int]:
     return {f"{path.parent.name}/{path.name}": path.stat().st_size for path in files}
 
 
-def add_piece(run: RunDir, piece: Piece) -> None:
-    """Do to the run directory here what was done to it there."""
+def write_piece(run: RunDir, piece: RecordPiece) -> None:
+    """Writes a piece to where it stands in the run directory of the sender."""
     path = run.root / piece.name
     if piece.name == run.manifest.name and piece.begin is None:
         write_whole(path, _with_attempts_of(path, piece.text))
@@ -119,7 +120,7 @@ def add_piece(run: RunDir, piece: Piece) -> None:
 
 
 def _with_attempts_of(path: Path, text: str) -> str:
-    """The manifest `text`, and from `path` the attempts that another host led and told of."""
+    """Returns the manifest `text`, with the attempts from `path` that another host led."""
     content = json.loads(text)
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     attempts = {a["attempt"]: a for m in (before, content) for a in m.get("attempts", [])}

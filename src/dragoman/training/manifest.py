@@ -7,11 +7,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from dragoman import __version__
-from dragoman.config import problems_of
-from dragoman.errors import CorruptFileError
+from dragoman.jsonfile import read_model
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.shards.passport import PreparedData
 from dragoman.version import code_hash
@@ -30,12 +29,7 @@ def read_manifest(run: RunDir) -> RunManifest | None:
     """Returns the manifest of a run; None: there is none yet."""
     if not run.manifest.exists():
         return None
-    try:
-        return RunManifest.model_validate(read_json(run.manifest))
-    except ValidationError as error:
-        raise CorruptFileError(
-            f"{run.manifest}: {problems_of(error)}; bring back a copy of it, or name another --run"
-        ) from error
+    return read_model(run.manifest, RunManifest, "bring back a copy of it, or name another --run")
 
 
 def record_attempt(

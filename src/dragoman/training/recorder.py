@@ -11,11 +11,11 @@ from dragoman.distributed.group import Group
 from dragoman.rundir import RunDir
 from dragoman.telemetry.clocks import compare_clocks
 from dragoman.telemetry.events import AttemptEnded, Evaluated, Incident, StepDone
-from dragoman.telemetry.export.exporters import open_mirrors
+from dragoman.telemetry.export.exporters import open_exporters
 from dragoman.telemetry.read.events import read_events
 from dragoman.telemetry.record.sampler import sampling, sensors_of_host
 from dragoman.telemetry.record.status import StatusFile
-from dragoman.telemetry.record.writer import EventWriter, Mirror
+from dragoman.telemetry.record.writer import EventWriter, Exporter
 from dragoman.training.observer import Observer, RankParts
 from dragoman.training.progress import ProgressLog
 
@@ -58,10 +58,10 @@ class Recorder:
 def open_events(config: Config, run: RunDir, group: Group, attempt: int) -> Iterator[EventWriter]:
     """Opens this rank's events; one rank of each host also serves other people's tools."""
     with ExitStack() as at_end:
-        mirrors: list[Mirror] = [StatusFile(run)] if group.leads else []
+        exporters: list[Exporter] = [StatusFile(run)] if group.leads else []
         if group.local_rank == 0:
-            mirrors += at_end.enter_context(open_mirrors(config, run, group.host, group.leads))
-        events = EventWriter(run.events_of(attempt, group.rank), mirrors)
+            exporters += at_end.enter_context(open_exporters(config, run, group.host, group.leads))
+        events = EventWriter(run.events_of(attempt, group.rank), exporters)
         at_end.callback(events.close)
         yield events
 

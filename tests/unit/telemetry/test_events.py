@@ -1,9 +1,13 @@
 import json
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from scenarios.simulate import write_run
+from scenarios.table import SCENARIOS
 
-from dragoman.rundir import RunDir, read_json
+from dragoman.rundir import RunDir
 from dragoman.telemetry.events import (
     KINDS,
     AttemptEnded,
@@ -21,9 +25,6 @@ from dragoman.telemetry.events import (
     from_line,
     to_line,
 )
-from dragoman.telemetry.read.events import attempts_so_far, read_events
-from dragoman.telemetry.record.status import StatusFile
-from dragoman.telemetry.record.writer import EventWriter
 
 ONE_OF_EACH = [
     AttemptStarted(1, 0, 2, "node1", "cpu", 1),
@@ -66,11 +67,6 @@ def test_times_are_kept_to_the_microsecond_and_losses_to_the_last_bit():
     assert " " not in line
 
 
-def test_what_is_not_a_number_comes_back():
-    event = StepDone(1, 0.5, math.inf, 100, 1e-3, math.inf, False, math.inf)
-    assert from_line(to_line(Stamped(1.0, 2.0, event))).event == event
-
-
 def test_unknown_kinds_fields_and_torn_lines_are_skipped():
     line = to_line(Stamped(1.0, 2.0, step(7)))
     assert from_line(line.replace('"kind":"step"', '"kind":"future"')) is None
@@ -85,33 +81,64 @@ def test_lines_of_older_runs_are_read():
     assert from_line(json.dumps(content)).event == step(7)
 
 
-def test_events_are_read_back_by_attempt_and_rank(tmp_path):
-    run = RunDir(tmp_path)
-    for attempt, rank in ((1, 0), (1, 1), (2, 0)):
-        writer = EventWriter(run.events_of(attempt, rank))
-        writer.emit(AttemptStarted(attempt, rank, 2, "host", "cpu", 1))
-        writer.emit(step(attempt * 10 + rank))
-        writer.close()
-    (run.events / "notes.jsonl").write_text("not ours\n")
-    recorded = read_events(run)
-    assert [(r.attempt, r.rank) for r in recorded] == [(1, 0)] * 2 + [(1, 1)] * 2 + [(2, 0)] * 2
-    assert [r.stamped.event.step for r in read_events(run, rank=0)[1::2]] == [10, 20]
-    assert [r.rank for r in read_events(run, kinds=[AttemptStarted])] == [0, 1, 0]
-    assert read_events(run, kinds=[]) == []
-    assert attempts_so_far(run) == 2
-    assert attempts_so_far(RunDir(tmp_path / "none")) == 0
+def strict(line):
+    """What any reader of JSON makes of a line: NaN and Infinity are no JSON."""
+    return json.loads(line, parse_constant=pytest.fail)
 
 
-def test_the_status_follows_the_events(tmp_path):
-    run = RunDir(tmp_path)
-    status = StatusFile(run)
-    status(Stamped(1.0, 1.0, AttemptStarted(2, 0, 4, "host", "cpu", 11)))
-    assert read_json(run.status)["state"] == "training"
-    assert read_json(run.status)["step"] == 10
-    status(Stamped(2.0, 2.0, step(11)))
-    status(Stamped(3.0, 3.0, Evaluated(11, 2.0, None, 30.0, 50.0, "", "", True, 1.0)))
-    status(Stamped(4.0, 4.0, AttemptEnded(12, "finished", "steps are done")))
-    content = read_json(run.status)
-    assert content["state"] == "finished"
-    assert (content["step"], content["attempt"], content["ranks"]) == (12, 2, 4)
-    assert (content["bleu"], content["heartbeat_at"]) == (30.0, 4.0)
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_is_null_in_a_line_and_not_a_number_after_it(odd):
+    event = StepDone(1, 0.5, odd, 100, 1e-3, odd, False, odd, {"data": odd, "rest": 0.5})
+    line = to_line(Stamped(1.0, 2.0, event))
+    assert strict(line)["loss"] is None
+    read = from_line(line).event
+    assert math.isnan(read.loss)
+    assert math.isnan(read.gradient_norm)
+    assert math.isnan(read.step_s)
+    assert read.parts_s == {"rest": 0.5}
+
+
+def test_tokens_of_format_1_for_what_is_not_finite_are_read():
+    line = to_line(Stamped(1.0, 2.0, step(7))).replace("3.25", "NaN").replace("0.7", "-Infinity")
+    read = from_line(line).event
+    assert math.isnan(read.loss)
+    assert read.gradient_norm == -math.inf
+
+
+def test_every_line_of_a_diverged_run_is_strict_json(tmp_path):
+    (scenario,) = [s for s in SCENARIOS if s.name == "diverged to no number"]
+    run = RunDir(tmp_path / "run")
+    write_run(scenario.world, run.root)
+    texts = [path.read_text() for path in run.events.iterdir()]
+    contents = [strict(line) for text in texts for line in text.splitlines()]
+    assert any(content.get("loss", 0) is None for content in contents)
+
+
+def test_numbers_of_numpy_are_written_and_other_objects_refused():
+    assert '"loss":2.5,' in to_line(Stamped(1.0, 2.0, replace(step(7), loss=np.float64(2.5))))
+    with pytest.raises(TypeError):
+        to_line(Stamped(1.0, 2.0, replace(step(7), loss=object())))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("step", 10**30),
+        ("step", 1.5),
+        ("step", True),
+        ("loss", "3"),
+        ("updated", 1),
+        ("step", None),
+        ("parts_s", {"data": "x"}),
+        ("wall_at", None),
+    ],
+)
+def test_values_of_another_type_are_not_read(field, value):
+    content = json.loads(to_line(Stamped(1.0, 2.0, step(7)))) | {field: value}
+    assert from_line(json.dumps(content)) is None
+
+
+def test_half_a_character_is_not_read():
+    line = to_line(Stamped(1.0, 2.0, Incident(7, "other", "MESSAGE")))
+    assert from_line(line.replace("MESSAGE", "\\u00e4")).event.message == "ä"
+    assert from_line(line.replace("MESSAGE", "\\ud800")) is None

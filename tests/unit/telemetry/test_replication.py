@@ -1,11 +1,17 @@
 from dragoman.rundir import RunDir
-from dragoman.telemetry.replication import HomeRecords, Piece, Tail, add_piece, record_sizes
+from dragoman.telemetry.replication import (
+    RecordPiece,
+    RecordReceiver,
+    RecordTail,
+    record_sizes,
+    write_piece,
+)
 
 
 def bring(tail, home):
-    pieces = list(tail.news())
+    pieces = list(tail.new_pieces())
     for piece in pieces:
-        add_piece(home, piece)
+        write_piece(home, piece)
     return pieces
 
 
@@ -13,7 +19,7 @@ def test_records_grow_at_home_as_they_grow_there(tmp_path):
     there, home = RunDir(tmp_path / "there"), RunDir(tmp_path / "home")
     path = there.events_of(1, 3)
     path.parent.mkdir(parents=True)
-    tail = Tail(there.root, {}, "")
+    tail = RecordTail(there.root, {}, "")
     assert bring(tail, home) == []
     path.write_text('{"a": "ä"}\n{"torn": ')
     there.status.write_text("{}")
@@ -33,7 +39,7 @@ def test_what_home_has_already_is_not_sent_again(tmp_path):
         run.events.mkdir(parents=True)
         run.events_of(1, 0).write_text("one\n")
     there.events_of(2, 0).write_text("two\n")
-    pieces = bring(Tail(there.root, record_sizes(home), ""), home)
+    pieces = bring(RecordTail(there.root, record_sizes(home), ""), home)
     assert [piece.name for piece in pieces] == ["events/attempt-002-rank-0000.jsonl"]
     assert home.events_of(2, 0).read_text() == "two\n"
 
@@ -43,9 +49,9 @@ def test_translations_come_home_whole_and_once(tmp_path):
     for path in (there.translations(100), there.references):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("Ein „Wort“.\n")
-    assert len(bring(Tail(there.root, {}, ""), home)) == 2
+    assert len(bring(RecordTail(there.root, {}, ""), home)) == 2
     assert home.translations(100).read_text() == "Ein „Wort“.\n"
-    tail = Tail(there.root, record_sizes(home), "")
+    tail = RecordTail(there.root, record_sizes(home), "")
     there.translations(200).write_text("Zwei.\n")
     assert [piece.name for piece in bring(tail, home)] == ["translations/step-00000200.txt"]
 
@@ -53,7 +59,7 @@ def test_translations_come_home_whole_and_once(tmp_path):
 def test_a_piece_that_comes_twice_changes_nothing(tmp_path):
     home = RunDir(tmp_path)
     for _ in range(2):
-        add_piece(home, Piece("events/attempt-001-rank-0000.jsonl", 0, "one\n"))
+        write_piece(home, RecordPiece("events/attempt-001-rank-0000.jsonl", 0, "one\n"))
     assert home.events_of(1, 0).read_text() == "one\n"
 
 
@@ -62,7 +68,7 @@ def test_the_directory_at_home_itself_is_left_alone(tmp_path):
     run.events.mkdir()
     run.events_of(1, 0).write_text("one\n")
     (tmp_path / ".home-x").touch()
-    assert list(Tail(tmp_path, {}, ".home-x").news()) == []
+    assert list(RecordTail(tmp_path, {}, ".home-x").new_pieces()) == []
 
 
 def test_only_records_can_be_written(tmp_path):
@@ -74,8 +80,8 @@ def test_only_records_can_be_written(tmp_path):
         "events/y.jsonl",
         "translations/../x.txt",
     ):
-        add_piece(home, Piece(name, 0, "bad"))
-        add_piece(home, Piece(name, None, "bad"))
+        write_piece(home, RecordPiece(name, 0, "bad"))
+        write_piece(home, RecordPiece(name, None, "bad"))
     assert not list(tmp_path.rglob("*"))
 
 
@@ -84,12 +90,12 @@ def test_a_disk_at_home_that_refuses_stops_nothing_and_leaves_no_hole(tmp_path, 
     for run in (there, home):
         run.events.mkdir(parents=True)
     path, at_home = there.events_of(1, 0), home.events_of(1, 0)
-    tail, records = Tail(there.root, {}, ""), HomeRecords(home)
+    tail, records = RecordTail(there.root, {}, ""), RecordReceiver(home)
 
     def bring_line(line):
         with path.open("a") as file:
             file.write(line)
-        for piece in tail.news():
+        for piece in tail.new_pieces():
             records.add(piece)
 
     at_home.symlink_to("/dev/full")
@@ -100,7 +106,7 @@ def test_a_disk_at_home_that_refuses_stops_nothing_and_leaves_no_hole(tmp_path, 
     at_home.unlink()
     bring_line("three\n")
     assert not at_home.exists()
-    bring(Tail(there.root, record_sizes(home), ""), home)
+    bring(RecordTail(there.root, record_sizes(home), ""), home)
     assert at_home.read_text() == "one\ntwo\nthree\n"
 
 
@@ -108,9 +114,9 @@ def test_nothing_of_another_run_is_brought(tmp_path):
     there = RunDir(tmp_path / "there")
     there.root.mkdir()
     there.status.write_text("{}")
-    tail = Tail(there.root, {}, "", run_id="ab12")
-    assert list(tail.news()) == []  # not claimed yet
+    tail = RecordTail(there.root, {}, "", run_id="ab12")
+    assert list(tail.new_pieces()) == []  # not claimed yet
     there.id.write_text("cd34\n")
-    assert list(tail.news()) == []
+    assert list(tail.new_pieces()) == []
     there.id.write_text("ab12\n")
-    assert [piece.name for piece in tail.news()] == ["status.json"]
+    assert [piece.name for piece in tail.new_pieces()] == ["status.json"]

@@ -1,1 +1,1 @@
-"""The same figures for other people's tools: TensorBoard, MLflow, W&B, Prometheus."""
+"""Exports the same metrics to other people's tools: TensorBoard, MLflow, W&B, Prometheus."""

@@ -1,4 +1,4 @@
-"""A mirror that may have to wait for a network, on a thread of its own."""
+"""Exports events on a thread of its own, to services that may have to wait for a network."""
 
 import contextlib
 import logging
@@ -25,7 +25,7 @@ class Service(Protocol):
     def close(self) -> None: ...
 
 
-class Aside:
+class BackgroundExporter:
     """Opens the service and gives it events. Where it is slow or fails, it misses some."""
 
     def __init__(self, name: str, open_service: Callable[[], Service]) -> None:
@@ -45,7 +45,7 @@ class Aside:
             self._queue.put_nowait(stamped)
 
     def close(self) -> None:
-        """Send what is waiting, for a bounded time."""
+        """Sends what is waiting, for a bounded time."""
         try:
             self._queue.put(None, timeout=CLOSE_TIMEOUT_S)
         except queue.Full:

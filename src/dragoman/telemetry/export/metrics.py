@@ -1,4 +1,4 @@
-"""Events as named figures, in the words that people see in TensorBoard, MLflow and W&B.
+"""Turns events into named metrics, in the words that TensorBoard, MLflow and W&B show.
 
 What stands before the first slash is the group that these programs show together.
 """
@@ -18,14 +18,15 @@ COUNTER = "_total"
 
 
 class Rates:
-    """What a host's counters have gained a second since the reading before."""
+    """Turns a host's counters into what they have gained a second since the reading before."""
 
     def __init__(self) -> None:
         self._before: dict[str, float] = {}
         self._before_at = 0.0
 
     def of(self, monotonic_at: float, values: dict[str, float]) -> dict[str, float]:
-        """Under names that end in _per_s instead of _total; nothing for a counter just begun."""
+        """Returns rates under names that end in _per_s instead of _total; none for a counter just
+        begun."""
         counters = {name: count for name, count in values.items() if name.endswith(COUNTER)}
         before, passed_s = self._before, monotonic_at - self._before_at
         self._before, self._before_at = counters, monotonic_at
@@ -38,8 +39,8 @@ class Rates:
         }
 
 
-class Figures:
-    """Knows of the last step and the last reading, which some figures need."""
+class Metrics:
+    """Keeps the last step and the last reading, which some metrics need."""
 
     def __init__(self, host: str = "", of_rank_only: bool = False) -> None:
         """`of_rank_only`: without what is the same on all ranks, for hosts other than the first."""

@@ -1,4 +1,4 @@
-"""The same figures in MLflow: a server, or a folder that no server is needed for."""
+"""Exports metrics to MLflow: to a server, or to a folder that needs none."""
 
 import math
 import os
@@ -10,7 +10,7 @@ from dragoman.config import Config
 from dragoman.errors import CorruptFileError
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.telemetry.events import AttemptEnded, Stamped
-from dragoman.telemetry.export.metrics import Figures
+from dragoman.telemetry.export.metrics import Metrics
 
 EXPERIMENT = "dragoman"
 AT_ONCE = 1000
@@ -38,7 +38,7 @@ class MlflowRun:
         mlflow = import_mlflow()
         self._metric, self._parameter = mlflow.entities.Metric, mlflow.entities.Param
         self._client = mlflow.MlflowClient(tracking_uri=config.telemetry.mlflow)
-        self._figures = Figures(host)
+        self._metrics = Metrics(host)
         self._ended = ""
         self._id = self._earlier_id(config, run) or self._new_id(config, run)
         self._client.update_run(self._id, status="RUNNING")
@@ -48,10 +48,10 @@ class MlflowRun:
         for stamped in events:
             if isinstance(stamped.event, AttemptEnded):
                 self._ended = stamped.event.state
-            for name, value in self._figures.of(stamped):
+            for name, value in self._metrics.of(stamped):
                 if math.isfinite(value):
                     key, at_ms = _FORBIDDEN.sub("", name), int(1000 * stamped.wall_at)
-                    metrics.append(self._metric(key, value, at_ms, self._figures.step))
+                    metrics.append(self._metric(key, value, at_ms, self._metrics.step))
         for begin in range(0, len(metrics), AT_ONCE):
             self._client.log_batch(self._id, metrics=metrics[begin : begin + AT_ONCE])
 

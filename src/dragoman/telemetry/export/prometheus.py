@@ -1,4 +1,4 @@
-"""The newest figures for Prometheus to fetch, from this machine only."""
+"""Serves the newest metrics for Prometheus to fetch, from this machine only."""
 
 import logging
 import re
@@ -23,7 +23,7 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_]")
 
 
 def prometheus_endpoint(port: int, run_name: str, host: str) -> "PrometheusEndpoint | None":
-    """None, with a warning, where there can be none."""
+    """Returns None, with a warning, where there can be no endpoint."""
     try:
         return PrometheusEndpoint(port, run_name, host)
     except ImportError:
@@ -90,7 +90,7 @@ class PrometheusEndpoint:
                     self._sensors = values
 
     def collect(self) -> Iterator[Any]:
-        """What Prometheus is answered; called on the thread that serves it."""
+        """Yields what Prometheus is answered; called on the thread that serves it."""
         with self._lock:
             of_run, parts_s, sensors = dict(self._of_run), self._parts_s, self._sensors
         for name, (meaning, value) in of_run.items():
@@ -109,7 +109,7 @@ class PrometheusEndpoint:
         self._thread.join()
 
     def _family(self, name: str, meaning: str, values: dict[str, float], label: str = "") -> Any:
-        """One value for each label value; an empty one is left out."""
+        """Returns one value for each label value; an empty label is left out."""
         family = self._families[name.endswith(COUNTER)](
             f"dragoman_{_FORBIDDEN.sub('_', name)}",
             meaning,

@@ -1,11 +1,11 @@
-"""The same events as TensorBoard shows them: figures in groups, translations as text."""
+"""Writes events as TensorBoard shows them: metrics in groups, translations as text."""
 
 import logging
 from pathlib import Path
 from typing import Any
 
 from dragoman.telemetry.events import Evaluated, SensorReading, Stamped, StepDone
-from dragoman.telemetry.export.metrics import Figures
+from dragoman.telemetry.export.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -15,12 +15,12 @@ STEPS_EVERY_S = 0.5
 and TensorBoard shows a thousand points of a curve at most."""
 
 
-def tensorboard_mirror(
+def tensorboard_exporter(
     folder: Path, host: str = "", of_rank_only: bool = False
 ) -> "TensorBoardFiles | None":
-    """What writes each event it is given; None, with a warning, where that cannot be done."""
+    """Returns what writes each event it is given; None, with a warning, where that cannot be."""
     try:
-        return TensorBoardFiles(folder, Figures(host, of_rank_only))
+        return TensorBoardFiles(folder, Metrics(host, of_rank_only))
     except ImportError:
         logger.warning(
             "no TensorBoard files are written; install them with: pip install dragoman[tensorboard]"
@@ -31,13 +31,13 @@ def tensorboard_mirror(
 
 
 class TensorBoardFiles:
-    def __init__(self, folder: Path, figures: Figures) -> None:
+    def __init__(self, folder: Path, figures: Metrics) -> None:
         from tensorboard.compat.proto.event_pb2 import Event  # noqa: PLC0415
         from tensorboard.compat.proto.summary_pb2 import Summary  # noqa: PLC0415
         from tensorboard.summary.writer.event_file_writer import EventFileWriter  # noqa: PLC0415
 
         self._new_event, self._new_summary = Event, Summary
-        self._figures = figures
+        self._metrics = figures
         self._next_step_at = 0.0
         self._writer = EventFileWriter(str(folder))
 
@@ -48,7 +48,7 @@ class TensorBoardFiles:
             self._next_step_at = stamped.monotonic_at + STEPS_EVERY_S
         values = [
             self._new_summary.Value(tag=name, simple_value=value)
-            for name, value in self._figures.of(stamped)
+            for name, value in self._metrics.of(stamped)
         ]
         if isinstance(stamped.event, Evaluated) and stamped.event.samples:
             values.append(self._text(stamped.event.samples))
@@ -56,7 +56,7 @@ class TensorBoardFiles:
             self._writer.add_event(
                 self._new_event(
                     wall_time=stamped.wall_at,
-                    step=self._figures.step,
+                    step=self._metrics.step,
                     summary=self._new_summary(value=values),
                 )
             )

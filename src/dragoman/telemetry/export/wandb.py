@@ -1,4 +1,4 @@
-"""The same figures in Weights & Biases: over the network, or in files to be sent later."""
+"""Exports metrics to Weights & Biases: over the network, or in files to be sent later."""
 
 import math
 import os
@@ -10,7 +10,7 @@ from dragoman.config import Config
 from dragoman.errors import CorruptFileError
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.telemetry.events import AttemptEnded, Stamped
-from dragoman.telemetry.export.metrics import Figures
+from dragoman.telemetry.export.metrics import Metrics
 
 PROJECT = "dragoman"
 
@@ -28,7 +28,7 @@ class WandbRun:
 
     def __init__(self, config: Config, run: RunDir, host: str) -> None:
         wandb = import_wandb()
-        self._figures = Figures(host)
+        self._metrics = Metrics(host)
         self._ended = ""
         self._run = wandb.init(
             mode=config.telemetry.wandb,
@@ -55,9 +55,9 @@ class WandbRun:
         for stamped in events:
             if isinstance(stamped.event, AttemptEnded):
                 self._ended = stamped.event.state
-            figures = {n: value for n, value in self._figures.of(stamped) if math.isfinite(value)}
-            if figures:
-                self._run.log(figures | {"step": self._figures.step})
+            metrics = {n: value for n, value in self._metrics.of(stamped) if math.isfinite(value)}
+            if metrics:
+                self._run.log(metrics | {"step": self._metrics.step})
 
     def close(self) -> None:
         self._run.finish(exit_code=1 if self._ended == "failed" else 0)

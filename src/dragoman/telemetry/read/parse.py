@@ -19,7 +19,7 @@ from dragoman.telemetry.read.tables import (
     Array,
     Field,
     Table,
-    concatenate,
+    TableBuilder,
     fields_of,
     merge_orders,
 )
@@ -77,8 +77,13 @@ def _kind_of(line: bytes) -> type[Any] | None:
 
 
 def _in_order(kind: type[Any], parts: Sequence[Table]) -> Table:
-    order = np.argsort(np.concatenate([part.columns.pop(LINE) for part in parts]))
-    return concatenate(kind, parts).where(order)
+    lines = np.concatenate([part.columns.pop(LINE) for part in parts])
+    if len(parts) == 1:
+        return parts[0]
+    whole = TableBuilder(kind)
+    for part in parts:
+        whole.add(part)
+    return whole.table().where(np.argsort(lines))
 
 
 def _read_alike(kind: type[Any], line: bytes, lines: Lines, among: Array) -> Table | None:

@@ -3,8 +3,10 @@
 The steps of a run are such lines, and so are its readings. One of them is the pattern: the numbers
 behind its colons, and the texts before, between and behind them. In all other lines each number
 begins behind the same colon and ends where the next text must begin. So colons are all that is
-looked for. That the texts are those of the pattern is one comparison, and the numbers are one
+searched for. That the texts are those of the pattern is one comparison, and the numbers are one
 conversion, both by Arrow, which works on the lines where they lie.
+
+Readers of any JSON take twice as long and more: docs/telemetry.md compares them.
 """
 
 import json
@@ -55,12 +57,12 @@ class Lines:
 
 
 class NumberIndex(int):
-    """Of a number in its line, among those behind colons: 0 is the first."""
+    """Which number of a line it is, among those behind colons: 0 is the first."""
 
 
 class Pattern(NamedTuple):
     content: object
-    """Of the line, but in the place of each number is that place."""
+    """The parsed line, with a NumberIndex in the place of each number."""
     texts: list[bytes]
     """Before the first number, between two, and behind the last."""
     colons: int
@@ -71,7 +73,7 @@ class Pattern(NamedTuple):
 
 
 def pattern_of(line: bytes) -> Pattern | None:
-    """None: it is torn, or has no numbers."""
+    """Returns None for a line that is torn or has no numbers."""
     texts: list[bytes] = []
     colon_before: list[int] = []
     behind_colon: list[int] = []
@@ -96,14 +98,14 @@ def pattern_of(line: bytes) -> Pattern | None:
 
 class Alike(NamedTuple):
     lines: Array
-    """Which they are."""
+    """The numbers of the lines in their text."""
     numbers: list[Array]
     """For each number of the pattern, that of every line."""
 
 
 def read_alike(pattern: Pattern, integers: Set[int], lines: Lines, among: Array) -> Alike | None:
-    """Of the lines `among`, those that are like the pattern; `integers`: which of its numbers must
-    be some. None: in the place of a number is something that only looks like one."""
+    """Returns those of the lines `among` that are like the pattern; `integers` says which of its
+    numbers must be integers. None: in the place of a number is what only looks like one."""
     if len(lines.text) > MOST_BYTES:
         return None
     found = among[lines.colons[among] == pattern.colons]
@@ -122,8 +124,8 @@ def _where(mask: Array, found: Array, cuts: Array) -> tuple[Array, Array]:
 
 
 def _cuts(pattern: Pattern, lines: Lines, found: Array) -> Array:
-    """A row for each line: where it begins, where each of its numbers begins and ends if it is like
-    the pattern, and where it ends."""
+    """Returns a row for each line: where it begins, where each of its numbers begins and ends if it
+    is like the pattern, and where it ends."""
     cuts = np.empty((len(found), 2 * len(pattern.texts)), dtype=np.int32)
     cuts[:, 0] = lines.begins[found]
     colons = lines.marks[lines.first_mark[found][:, None] + pattern.colon_before]
@@ -134,12 +136,12 @@ def _cuts(pattern: Pattern, lines: Lines, found: Array) -> Array:
 
 
 def _are_in_order(cuts: Array) -> Array:
-    """A mask of the lines, like those below. Arrow must not be given cuts that go back."""
+    """Returns a mask of the lines, as those below. Arrow must not be given cuts that go back."""
     return _all_of_each(cuts[:, 1:-1:2] < cuts[:, 2:-1:2])
 
 
 def _have_texts(texts: Sequence[bytes], text: bytes, cuts: Array) -> Array:
-    """Before, between and behind the numbers."""
+    """Returns which lines have the texts before, between and behind their numbers."""
     import pyarrow.compute as pc  # noqa: PLC0415
 
     lengths = np.zeros(cuts.shape[1], dtype=np.int32)
@@ -153,7 +155,7 @@ def _have_texts(texts: Sequence[bytes], text: bytes, cuts: Array) -> Array:
 
 
 def _have_numbers(text: bytes, cuts: Array) -> Array:
-    """Rather than null or a word."""
+    """Returns which lines have numbers where they must be, rather than null or a word."""
     first = np.frombuffer(text, np.uint8)[cuts[:, 1:-1:2]]
     return _all_of_each(_MAY_BEGIN_A_NUMBER[first])
 
@@ -164,7 +166,7 @@ def _all_of_each(masks: Array) -> Array:
 
 
 def _numbers(text: bytes, cuts: Array, integers: Set[int]) -> list[Array] | None:
-    """None: there is something else."""
+    """Returns a column for each number; None where there is something else."""
     import pyarrow as pa  # noqa: PLC0415
 
     try:
@@ -178,7 +180,7 @@ def _numbers(text: bytes, cuts: Array, integers: Set[int]) -> list[Array] | None
 
 
 def _converted(type_name: str, text: bytes, cuts: Array) -> list[Array]:
-    """A column for each two cuts, between which is a number."""
+    """Returns a column for each two cuts, between which is a number."""
     import pyarrow as pa  # noqa: PLC0415
 
     # What lies between two numbers is null to Arrow, which does not look at it then.
@@ -189,7 +191,8 @@ def _converted(type_name: str, text: bytes, cuts: Array) -> list[Array]:
 
 
 def _pieces(text: bytes, cuts: Array, valid: Any = None) -> Any:
-    """What lies between each cut and the next, as an array of Arrow's that points into the text."""
+    """Returns what lies between each cut and the next, as an Arrow array that points into the
+    text."""
     import pyarrow as pa  # noqa: PLC0415 - takes a fifth of a second
 
     offsets = np.append(cuts, cuts[-1:, -1:])

@@ -6,10 +6,10 @@ of 300,000 steps on 4 ranks takes seconds (docs/telemetry.md has the figures).
 
 import os
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,17 +19,11 @@ from dragoman.telemetry.clocks import Comparisons, Timeline
 from dragoman.telemetry.events import FORMAT, KINDS, AttemptStarted, ClockOffset
 from dragoman.telemetry.read.events import event_files
 from dragoman.telemetry.read.parse import Parsed, parse
-from dragoman.telemetry.read.tables import FileKey, RunTables, Table, concatenate, slices_by_file
+from dragoman.telemetry.read.tables import FileKey, RunTables, Table, TableBuilder, slices_by_file
 
 CHUNK_BYTES = 1 << 22
 """More does not stay in the caches of a processor while it is taken apart."""
 _THREADS = 4
-
-
-class _Chunk(NamedTuple):
-    attempt: int
-    rank: int
-    parsed: Parsed
 
 
 def read_tables(run: RunDir, advance: Callable[[int], None] = lambda _: None) -> RunTables:
@@ -41,18 +35,16 @@ def read_tables(run: RunDir, advance: Callable[[int], None] = lambda _: None) ->
     # a tenth of the time. Having freed one of nearly 32 MB, it keeps such (see mallopt(3)).
     bytes(31 << 20)
     threads = min(_THREADS, os.cpu_count() or 1)
-    tables = {}
+    builders = {kind: TableBuilder(kind) for kind in KINDS.values()}
+    row_counts: dict[type[Any], list[tuple[int, int, int]]] = defaultdict(list)
+    unread_lines = 0
     with ThreadPoolExecutor(threads, thread_name_prefix="tables") as pool:
-        chunks = list(_parsed_chunks(run, pool, 2 * threads, advance))
-        for kind in KINDS.values():
-            own = [chunk for chunk in chunks if kind in chunk.parsed.tables]
-            parts = [chunk.parsed.tables.pop(kind) for chunk in own]
-            rows = [len(part) for part in parts]
-            whole = concatenate(kind, parts)
-            attempts = np.array([chunk.attempt for chunk in own], dtype=np.int32)
-            ranks = np.array([chunk.rank for chunk in own], dtype=np.int32)
-            places = {"attempt": np.repeat(attempts, rows), "rank": np.repeat(ranks, rows)}
-            tables[kind] = Table(places | whole.columns, whole.groups)
+        for attempt, rank, parsed in _parsed_chunks(run, pool, 2 * threads, advance):
+            unread_lines += parsed.unread_lines
+            for kind, table in parsed.tables.items():
+                builders[kind].add(table)
+                row_counts[kind].append((attempt, rank, len(table)))
+    tables = {kind: _placed(builders[kind].table(), row_counts[kind]) for kind in builders}
     newest = max(tables[AttemptStarted]["format"], default=FORMAT)
     if newest > FORMAT:
         raise UserError(
@@ -60,14 +52,21 @@ def read_tables(run: RunDir, advance: Callable[[int], None] = lambda _: None) ->
             f"reads up to {FORMAT}); update Dragoman to read it"
         )
     _put_on_one_timeline(tables)
-    return RunTables(tables, sum(chunk.parsed.unread_lines for chunk in chunks))
+    return RunTables(tables, unread_lines)
+
+
+def _placed(table: Table, row_counts: Sequence[tuple[int, int, int]]) -> Table:
+    """Returns the table with columns for attempt and rank, of which so many rows come in turn."""
+    attempts, ranks, counts = np.array(row_counts, np.int32).reshape(-1, 3).T
+    places = {"attempt": np.repeat(attempts, counts), "rank": np.repeat(ranks, counts)}
+    return Table(places | table.columns, table.groups)
 
 
 def _parsed_chunks(
     run: RunDir, pool: ThreadPoolExecutor, at_once: int, advance: Callable[[int], None]
-) -> Iterator[_Chunk]:
-    """Yields all chunks in order. So few are in work at once that memory does not depend on the
-    size of the files."""
+) -> Iterator[tuple[int, int, Parsed]]:
+    """Yields (attempt, rank, its next rows), in order. So few are in work at once that memory does
+    not depend on the size of the files."""
     in_work: deque[tuple[int, int, Future[Parsed]]] = deque()
     for attempt, rank, path in event_files(run):
         for text in _chunks(path):
@@ -79,9 +78,9 @@ def _parsed_chunks(
         yield _first_of(in_work)
 
 
-def _first_of(in_work: deque[tuple[int, int, Future[Parsed]]]) -> _Chunk:
+def _first_of(in_work: deque[tuple[int, int, Future[Parsed]]]) -> tuple[int, int, Parsed]:
     attempt, rank, parsed = in_work.popleft()
-    return _Chunk(attempt, rank, parsed.result())
+    return attempt, rank, parsed.result()
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ import dataclasses
 import itertools
 import math
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -103,27 +103,52 @@ def _field(field: "dataclasses.Field[Any]") -> Field:
     return Field(field.name, type_name, field.type == _GROUP, is_required, default)
 
 
-def concatenate(kind: type[Any], parts: Sequence[Table]) -> Table:
-    """Returns one table of all rows. It empties the parts as it goes, so that no column is held
-    twice for long."""
-    rows = [len(part) for part in parts]
-    whole = Table({}, {})
-    for field in fields_of(kind):
-        if field.is_group:
-            own = [part.groups[field.name] for part in parts]
-            whole.groups[field.name] = {
-                name: np.concatenate(
-                    [
-                        columns.pop(name) if name in columns else np.full(count, np.nan)
-                        for columns, count in zip(own, rows, strict=True)
-                    ]
+class TableBuilder:
+    """Joins tables of one kind as they come. Nothing is held twice but the one column that is being
+    enlarged: a list of parts, joined in the end, would need memory for all rows twice."""
+
+    def __init__(self, kind: type[Any]) -> None:
+        fields = fields_of(kind)
+        self._row_count = 0
+        self._columns = {f.name: np.empty(0, f.type) for f in fields if not f.is_group}
+        self._groups: dict[str, dict[str, Array]] = {f.name: {} for f in fields if f.is_group}
+
+    def add(self, table: Table) -> None:
+        begin, end = self._row_count, self._row_count + len(table)
+        for name, values in self._columns.items():
+            self._columns[name] = _extended(values, begin, end, table[name])
+        for group, known in self._groups.items():
+            own = table.groups[group]
+            self._groups[group] = {
+                name: _extended(
+                    known[name] if name in known else np.full(begin, math.nan),
+                    begin,
+                    end,
+                    own.get(name, math.nan),
                 )
-                for name in merge_orders(own)
+                for name in merge_orders([known, own])
             }
-        else:
-            pieces = [part.columns.pop(field.name) for part in parts]
-            whole.columns[field.name] = np.concatenate([np.empty(0, field.type), *pieces])
-    return whole
+        self._row_count = end
+
+    def table(self) -> Table:
+        count = self._row_count
+        return Table(
+            {name: values[:count] for name, values in self._columns.items()},
+            {
+                group: {name: values[:count] for name, values in known.items()}
+                for group, known in self._groups.items()
+            },
+        )
+
+
+def _extended(column: Array, begin: int, end: int, values: Array | float) -> Array:
+    """Returns the column with these values at [begin, end), in place where it has room."""
+    if end > len(column):
+        enlarged = np.empty(2 * end, column.dtype)
+        enlarged[:begin] = column[:begin]
+        column = enlarged
+    column[begin:end] = values
+    return column
 
 
 def merge_orders(orders: Iterable[Iterable[str]]) -> list[str]:

@@ -1,18 +1,17 @@
-"""Reads all sensors of a host now and then, and records what they say and which are not there."""
+"""Reads all sensors of a host at intervals, and emits their readings and which are absent."""
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dragoman.telemetry.events import Event, SensorReading, SensorsFound
 from dragoman.telemetry.sensors.disk import Disk
 from dragoman.telemetry.sensors.gpu import Gpus
 from dragoman.telemetry.sensors.memory import Memory
-from dragoman.telemetry.sensors.network import Network, Tcp, announced_link_rates
+from dragoman.telemetry.sensors.network import Network, Tcp
 from dragoman.telemetry.sensors.processor import Processor
 from dragoman.telemetry.sensors.sensor import Sensor
 
@@ -24,8 +23,8 @@ Makers = Mapping[str, Callable[[], Sensor]]
 
 
 def sensors_of_host(run_folder: Path, processes: Mapping[int, int]) -> Makers:
-    """Name -> what makes the sensor. `processes`: rank -> process id, of the ranks on this host."""
-
+    """Returns name -> what makes the sensor. `processes`: rank -> process id, of the ranks on this
+    host."""
     # The slowest first: what counts bytes should be read right before the event is stamped.
     return {
         "gpu": Gpus,
@@ -44,7 +43,7 @@ def sampling(
     host: str,
     every_s: float,
 ) -> Iterator[None]:
-    """Sample on a thread of its own as long as the context lasts; 0 seconds: not at all.
+    """Samples on a thread of its own as long as the context lasts; 0 seconds: not at all.
 
     For one rank of each host, the one whose local rank is 0.
     """
@@ -71,7 +70,7 @@ def sampling(
 
 
 @dataclass
-class _Place:
+class _Slot:
     """Where a sensor is, or would be."""
 
     make: Callable[[], Sensor]
@@ -79,58 +78,48 @@ class _Place:
     reason: str = ""
     retry_at: float = 0.0
 
+    def read(self, now: float) -> dict[str, float]:
+        """Returns nothing where the sensor is absent or fails, which is tried again later."""
+        try:
+            if now >= self.retry_at:
+                self.retry_at = now + RETRY_EVERY_S
+                if self.sensor:
+                    self.sensor.missing.clear()
+                else:
+                    self.sensor = self.make()
+            return self.sensor.read() if self.sensor else {}
+        except Exception as error:  # whatever an instrument does, the others are read
+            self.sensor, self.reason = None, str(error) or type(error).__name__
+            self.retry_at = now + RETRY_EVERY_S
+            return {}
+
 
 class Sampler:
     def __init__(self, emit: Callable[[Event], None], makers: Makers, host: str) -> None:
         self._emit, self._host = emit, host
-        self._places = {name: _Place(make) for name, make in makers.items()}
-        self._told: tuple[set[str], set[str]] | None = None
+        self._slots = {name: _Slot(make) for name, make in makers.items()}
+        self._emitted: tuple[set[str], set[str]] | None = None
 
     def sample(self, now: float) -> None:
-        """One reading of all sensors. What is there and what is not is told when it changes."""
+        """Emits one reading of all sensors, before it what is there and what is not if that has
+        changed."""
         values: dict[str, float] = {}
-        for place in self._places.values():
-            values |= _read(place, now)
-        self._tell_what_is_there()
+        for slot in self._slots.values():
+            values |= slot.read(now)
+        found = self._found()
+        if self._emitted != (set(found.present), set(found.absent)):
+            self._emitted = set(found.present), set(found.absent)
+            self._emit(found)
         if values:
             self._emit(SensorReading(values))
 
-    def _tell_what_is_there(self) -> None:
-        present = [name for name, place in self._places.items() if place.sensor]
-        absent = {name: place.reason for name, place in self._places.items() if not place.sensor}
-        about: dict[str, str] = {}
-        for place in self._places.values():
-            if place.sensor:
-                absent |= place.sensor.missing
-                about |= place.sensor.about
-        if self._told != (set(present), set(absent)):
-            self._told = set(present), set(absent)
-            self._emit(
-                SensorsFound(
-                    self._host, present, absent, about, os.cpu_count(), announced_link_rates()
-                )
-            )
-
-
-def _read(place: _Place, now: float) -> dict[str, float]:
-    if now >= place.retry_at:
-        place.retry_at = now + RETRY_EVERY_S
-        if place.sensor:
-            place.sensor.missing.clear()
-        else:
-            try:
-                place.sensor = place.make()
-            except Exception as error:  # whatever an instrument does, the others are read
-                place.reason = _in_words(error)
-    if place.sensor is None:
-        return {}
-    try:
-        return place.sensor.read()
-    except Exception as error:
-        place.sensor, place.reason = None, _in_words(error)
-        place.retry_at = now + RETRY_EVERY_S
-        return {}
-
-
-def _in_words(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    def _found(self) -> SensorsFound:
+        sensors = {name: slot.sensor for name, slot in self._slots.items() if slot.sensor}
+        absent = {name: slot.reason for name, slot in self._slots.items() if not slot.sensor}
+        found = SensorsFound(self._host, list(sensors), absent)
+        for sensor in sensors.values():
+            found.absent.update(sensor.missing)
+            found.about.update(sensor.about)
+            found.link_bytes_per_s.update(sensor.link_bytes_per_s)
+        cores = next((sensor.cores for sensor in sensors.values() if sensor.cores), None)
+        return replace(found, cores=cores)

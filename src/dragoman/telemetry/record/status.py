@@ -1,14 +1,16 @@
 """status.json: a run at a glance, kept up to date from its events."""
 
 import json
+import math
 import time
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from dragoman.config import StepsOrZero, problems_of
+from dragoman.config import StepsOrZero
 from dragoman.errors import CorruptFileError, StorageError
-from dragoman.rundir import RunDir, read_json, write_json
+from dragoman.jsonfile import read_model
+from dragoman.rundir import RunDir, write_json
 from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Evaluated, Stamped, StepDone
 
 HEARTBEAT_EVERY_S = 2.0
@@ -31,19 +33,14 @@ class Status(BaseModel):
 
 
 def read_status(run: RunDir) -> Status:
-    """Of a run that has none yet: one in which nothing is set."""
+    """Returns the status; of a run that has none yet, one in which nothing is set."""
     if not run.status.exists():
         return Status()
-    try:
-        return Status.model_validate(read_json(run.status))
-    except ValidationError as error:
-        raise CorruptFileError(
-            f"{run.status}: {problems_of(error)}; remove this file, and training writes it again"
-        ) from error
+    return read_model(run.status, Status, "remove this file, and training writes it again")
 
 
 def mark_preparing(run: RunDir) -> None:
-    """Between the start of a command and its first step."""
+    """Sets the state between the start of a command and its first step."""
     try:
         before = read_status(run).model_dump(exclude_unset=True)
     except CorruptFileError:  # nothing depends on it, and it is about to be written anew
@@ -64,9 +61,9 @@ class StatusFile:
             case AttemptStarted(attempt=attempt, ranks=ranks, first_step=first):
                 self._set("training", attempt=attempt, ranks=ranks, step=first - 1, reason="")
             case StepDone(step=step, loss=loss):
-                self._content |= {"step": step, "loss": loss}
+                self._content |= {"step": step, "loss": _finite(loss)}
             case Evaluated(validation_loss=loss, bleu=bleu):
-                self._content |= {"validation_loss": loss, "bleu": bleu}
+                self._content |= {"validation_loss": _finite(loss), "bleu": bleu}
             case AttemptEnded(state=state, step=step, reason=reason):
                 self._set(state, step=step, reason=reason)
         if time.monotonic() >= self._next_write:
@@ -80,7 +77,7 @@ class StatusFile:
                 self._write_in_place(content)
 
     def _write_in_place(self, content: dict[str, Any]) -> None:
-        """How it ended must be known on a full disk too, which has no room for a second file."""
+        """Writes on a full disk too, which has no room for a second file, how the run ended."""
         with self._run.status.open("r+b") as file:
             file.write(json.dumps(content).encode())
             file.truncate()
@@ -88,3 +85,8 @@ class StatusFile:
     def _set(self, state: str, **more: Any) -> None:
         self._content |= {"state": state} | more
         self._next_write = 0.0
+
+
+def _finite(value: float) -> float | None:
+    """Returns None for what JSON has no number for."""
+    return value if math.isfinite(value) else None

@@ -1,9 +1,9 @@
 """Writes events from a thread of its own, so that no disk ever holds up a step.
 
-When the disk is slower than the run, or refuses, events are dropped and counted, never waited for,
-and the count is written as soon as something can be written again; a person is told on the console.
-A line is written whole or is the last of the file: a kill at any moment leaves a file that can be
-read, without the events of the last `REST_S` and those that the disk was busy with.
+When the disk is slower than the run, or refuses, events are dropped and counted, never waited for.
+The count is written as soon as something can be written again, and logged for people. A line is
+written whole or is the last of the file: a kill at any moment leaves a file that can be read,
+without the events of the last `REST_S` and those that the disk was busy with.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from dragoman.telemetry.events import Event, EventsDropped, Incident, Stamped, t
 
 logger = logging.getLogger(__name__)
 
-Mirror = Callable[[Stamped], None]
+Exporter = Callable[[Stamped], None]
 
 CAPACITY = 10_000
 CLOSE_TIMEOUT_S = 10.0
@@ -28,20 +28,20 @@ REST_S = 0.05
 Steps that take longer are each written at once."""
 AT_ONCE = 1000
 """No more events than this are in work at a time."""
-TELL_DROPS_EVERY_S = 1.0
+EMIT_DROPS_EVERY_S = 1.0
 WARN_EVERY_S = 60.0
-"""Of the same trouble, which may come and go many times a second."""
+"""About the same failure, which may come and go many times a second."""
 
 
 class EventWriter:
-    """`emit` returns at once. Mirrors receive the same events on the writer's thread.
+    """`emit` returns at once. Exporters receive the same events on the writer's thread.
 
-    A mirror that fails is told of once, as a trouble in the file and on the console, until it works
-    again. A mirror that may have to wait, for a network say, belongs on a thread of its own.
+    An exporter that fails is reported once, as an incident in the file and in the log, until it
+    works again. One that may have to wait, for a network say, belongs on a thread of its own.
     """
 
-    def __init__(self, path: Path, mirrors: Sequence[Mirror] = ()) -> None:
-        self._mirrors = mirrors
+    def __init__(self, path: Path, exporters: Sequence[Exporter] = ()) -> None:
+        self._exporters = exporters
         self._failing: set[int] = set()
         self._path = path
         self._file: IO[bytes] | None = None
@@ -49,8 +49,8 @@ class EventWriter:
         self._wake = threading.Event()
         self._closing = self._is_closed = False
         self._drop_lock = threading.Lock()
-        self._dropped = self._told = 0
-        self._tell_at = 0.0
+        self._dropped = self._emitted_drops = 0
+        self._emit_drops_at = 0.0
         self._refused_at_drops: int | None = None
         """How many were dropped before the file could no longer be written; None: it can be."""
         self._warned_at: dict[str, float] = {}
@@ -72,7 +72,7 @@ class EventWriter:
             self._wake.set()
 
     def close(self) -> None:
-        """Write what is waiting, for a bounded time, and say what is missing."""
+        """Writes what is waiting, for a bounded time, and logs how much is missing."""
         if self._is_closed:
             return
         self._is_closed = self._closing = True
@@ -90,8 +90,8 @@ class EventWriter:
             self._write(events)
             for stamped in events:
                 self._step = getattr(stamped.event, "step", self._step)
-                self._show(stamped)
-            self._tell_drops(at_once=closing)
+                self._export(stamped)
+            self._emit_drops(at_once=closing)
             if not self._waiting:
                 if closing:
                     break
@@ -102,7 +102,7 @@ class EventWriter:
             self._file.close()
 
     def _write(self, events: Sequence[Stamped]) -> None:
-        """Whole lines, in one go. What does not come to stand in the file is counted as dropped."""
+        """Writes whole lines, in one go. What does not reach the file is counted as dropped."""
         lines = []
         for stamped in events:
             try:
@@ -141,7 +141,7 @@ class EventWriter:
             self._refused_at_drops = None
 
     def _warn_seldom(self, about: str, text: str) -> bool:
-        """False: it was warned about not long ago."""
+        """Returns False where it was warned about not long ago."""
         now = time.monotonic()
         if now < self._warned_at.get(about, 0.0):
             return False
@@ -149,14 +149,14 @@ class EventWriter:
         logger.warning(text)
         return True
 
-    def _show(self, stamped: Stamped) -> None:
-        for number, mirror in enumerate(self._mirrors):
+    def _export(self, stamped: Stamped) -> None:
+        for number, exporter in enumerate(self._exporters):
             try:
-                mirror(stamped)
+                exporter(stamped)
             except Exception as error:
                 if number not in self._failing:
                     self._failing.add(number)
-                    name = getattr(mirror, "__name__", type(mirror).__name__)
+                    name = getattr(exporter, "__name__", type(exporter).__name__)
                     what = f"{name} cannot follow the events: {type(error).__name__}: {error}"
                     self._warn_seldom(name, what)
                     incident = Incident(self._step, "telemetry", what)
@@ -164,15 +164,17 @@ class EventWriter:
             else:
                 self._failing.discard(number)
 
-    def _tell_drops(self, at_once: bool) -> None:
+    def _emit_drops(self, at_once: bool) -> None:
         dropped = self._dropped
-        if dropped == self._told or not (at_once or time.monotonic() >= self._tell_at):
+        if dropped == self._emitted_drops or not (
+            at_once or time.monotonic() >= self._emit_drops_at
+        ):
             return
-        event = EventsDropped(dropped - self._told, dropped)
-        self._tell_at = time.monotonic() + TELL_DROPS_EVERY_S
+        event = EventsDropped(dropped - self._emitted_drops, dropped)
+        self._emit_drops_at = time.monotonic() + EMIT_DROPS_EVERY_S
         self._write([Stamped(time.time(), time.monotonic(), event)])
         if self._file is not None:
-            self._told = dropped
+            self._emitted_drops = dropped
         else:
             self._drop(-1)  # the count itself is not one of the events that are missing
 

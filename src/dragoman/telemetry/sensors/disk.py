@@ -5,15 +5,14 @@ from pathlib import Path
 
 import psutil
 
-from dragoman.telemetry.sensors.sensor import AbsentError
+from dragoman.telemetry.sensors.sensor import AbsentError, Sensor
 
 _DISKS = Path("/sys/block")
 
 
-class Disk:
+class Disk(Sensor):
     def __init__(self, run_folder: Path) -> None:
-        self.missing: dict[str, str] = {}
-        self.about: dict[str, str] = {}
+        super().__init__()
         self._folder = run_folder
         self._disks = _real_disks()
 
@@ -33,7 +32,8 @@ class Disk:
 
 
 def _real_disks() -> list[str]:
-    """Without partitions and without what is made of other disks: their bytes would count twice."""
+    """Returns the disks without their partitions and without what is made of other disks, whose
+    bytes would count twice."""
     try:
         return [path.name for path in _DISKS.iterdir() if "/virtual/" not in str(path.resolve())]
     except OSError as error:

@@ -5,15 +5,14 @@ from typing import Any
 
 import pynvml
 
-from dragoman.telemetry.sensors.sensor import AbsentError
+from dragoman.telemetry.sensors.sensor import AbsentError, Sensor
 
 _KILO = 1000
 
 
-class Gpus:
+class Gpus(Sensor):
     def __init__(self) -> None:
-        self.missing: dict[str, str] = {}
-        self.about: dict[str, str] = {}
+        super().__init__()
         self._handles: dict[int, Any] = {}
         try:
             pynvml.nvmlInit()

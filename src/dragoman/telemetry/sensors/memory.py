@@ -4,12 +4,13 @@ from collections.abc import Mapping
 
 import psutil
 
+from dragoman.telemetry.sensors.sensor import Sensor
 
-class Memory:
+
+class Memory(Sensor):
     def __init__(self, processes: Mapping[int, int]) -> None:
         """`processes`: rank -> process id."""
-        self.missing: dict[str, str] = {}
-        self.about: dict[str, str] = {}
+        super().__init__()
         self._processes = dict(processes)
 
     def read(self) -> dict[str, float]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import psutil
 
-from dragoman.telemetry.sensors.sensor import AbsentError
+from dragoman.telemetry.sensors.sensor import AbsentError, Sensor
 
 # self/net shows the namespace of the process that reads it.
 _PROC = Path("/proc/self/net")
@@ -21,14 +21,15 @@ _TCP = {
 }
 
 
-class Network:
+class Network(Sensor):
     def __init__(self) -> None:
-        self.missing: dict[str, str] = {}
-        self.about = {
-            f"network/{name}": f"{state.speed} Mbit/s" if state.speed else "speed not known"
-            for name, state in psutil.net_if_stats().items()
-            if state.isup
-        }
+        super().__init__()
+        for name, state in psutil.net_if_stats().items():
+            if state.isup and state.speed:
+                self.about[f"network/{name}"] = f"{state.speed} Mbit/s"
+                self.link_bytes_per_s[name] = state.speed * 1e6 / 8
+            elif state.isup:
+                self.about[f"network/{name}"] = "speed not known"
 
     def read(self) -> dict[str, float]:
         values: dict[str, float] = {}
@@ -51,21 +52,11 @@ class Network:
         return values
 
 
-def announced_link_rates() -> dict[str, float]:
-    """Returns bytes a second by interface, of those that are up and announce a speed."""
-    return {
-        name: state.speed * 1e6 / 8
-        for name, state in psutil.net_if_stats().items()
-        if state.isup and state.speed
-    }
-
-
-class Tcp:
-    """Of the whole namespace: the system does not count repetitions by interface."""
+class Tcp(Sensor):
+    """Reads the counters of the whole namespace: the system does not count by interface."""
 
     def __init__(self, folder: Path = _PROC) -> None:
-        self.missing: dict[str, str] = {}
-        self.about: dict[str, str] = {}
+        super().__init__()
         self._folder = folder
 
     def read(self) -> dict[str, float]:
@@ -81,7 +72,7 @@ class Tcp:
 
 
 def _counters(path: Path, protocol: str) -> dict[str, str]:
-    """Counter -> count, from a pair of lines: names, then numbers."""
+    """Returns counter -> count, from a pair of lines: names, then numbers."""
     try:
         lines = path.read_text().splitlines()
     except OSError as error:

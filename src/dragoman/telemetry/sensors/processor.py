@@ -6,16 +6,19 @@ from collections.abc import Mapping
 
 import psutil
 
+from dragoman.telemetry.sensors.sensor import Sensor
+
 _IDLE = ("idle", "iowait")
 # Linux counts these inside user and nice as well.
 _COUNTED_TWICE = ("guest", "guest_nice")
 
 
-class Processor:
+class Processor(Sensor):
     def __init__(self, processes: Mapping[int, int]) -> None:
         """`processes`: rank -> process id."""
-        self.missing: dict[str, str] = {}
-        self.about = {"cpu": f"{os.cpu_count()} logical cores"}
+        super().__init__()
+        self.cores = os.cpu_count()
+        self.about = {"cpu": f"{self.cores} logical cores"}
         self._before = _times()
         self._processes = dict(processes)
         self._handles: dict[int, psutil.Process] = {}
@@ -42,7 +45,7 @@ class Processor:
         return values
 
     def _percent_of(self, rank: int) -> float | None:
-        """Of one core, since this was last asked."""
+        """Returns what the rank has used of one core since the last call."""
         try:
             handle = self._handles.setdefault(rank, psutil.Process(self._processes[rank]))
             times = handle.cpu_times()

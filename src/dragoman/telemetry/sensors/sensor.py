@@ -1,16 +1,23 @@
 """What all sensors have in common."""
 
-from typing import Protocol
-
 
 class AbsentError(Exception):
     """There is nothing of this kind to read here, and why."""
 
 
-class Sensor(Protocol):
-    missing: dict[str, str]
-    """Values that this sensor should have and cannot read -> why; not asked for until removed."""
-    about: dict[str, str]
-    """Device -> what it is."""
+class Sensor:
+    """One kind of instrument. Making it raises AbsentError where there is nothing to read."""
 
-    def read(self) -> dict[str, float]: ...
+    def __init__(self) -> None:
+        self.missing: dict[str, str] = {}
+        """Values that this sensor should have and cannot read -> why; not asked for until
+        removed."""
+        self.about: dict[str, str] = {}
+        """Device -> what it is, for people."""
+        self.cores: int | None = None
+        """Logical processors of the host; the processor's sensor knows them."""
+        self.link_bytes_per_s: dict[str, float] = {}
+        """Interface -> the rate that it announces; the network's sensor knows them."""
+
+    def read(self) -> dict[str, float]:
+        raise NotImplementedError

@@ -1,7 +1,7 @@
 import pytest
 
 from dragoman.telemetry.events import CheckpointSaved, Evaluated, SensorReading, Stamped, StepDone
-from dragoman.telemetry.export.tensorboard import tensorboard_mirror
+from dragoman.telemetry.export.tensorboard import tensorboard_exporter
 
 accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 
@@ -22,13 +22,13 @@ def shown(folder):
 
 
 def test_tensorboard_reads_scalars_and_translations(tmp_path):
-    mirror = tensorboard_mirror(tmp_path)
+    exporter = tensorboard_exporter(tmp_path)
     for number in (1, 2):
-        mirror(Stamped(number, number, step(number)))
+        exporter(Stamped(number, number, step(number)))
     sample = {"source": "a cat", "translation": "eine Katze", "reference": "eine Katze"}
-    mirror(Stamped(3, 3, Evaluated(2, 2.5, 2.25, 31.5, 50.0, "", "", True, 1.0, [sample])))
-    mirror(Stamped(4, 4, CheckpointSaved(2, "step-00000002", 5_000_000, 0.5)))
-    mirror.close()
+    exporter(Stamped(3, 3, Evaluated(2, 2.5, 2.25, 31.5, 50.0, "", "", True, 1.0, [sample])))
+    exporter(Stamped(4, 4, CheckpointSaved(2, "step-00000002", 5_000_000, 0.5)))
+    exporter.close()
 
     events = shown(tmp_path)
     tags = events.Tags()["scalars"]
@@ -49,12 +49,12 @@ def test_tensorboard_reads_scalars_and_translations(tmp_path):
 
 
 def test_sensors_are_grouped_by_host_and_counters_shown_as_rates(tmp_path):
-    mirror = tensorboard_mirror(tmp_path, "node1")
-    mirror(Stamped(100.0, 10.0, step(7)))
-    mirror(Stamped(101.0, 11.0, reading(1_000)))
-    mirror(Stamped(103.0, 13.0, reading(5_000)))
-    mirror(Stamped(104.0, 14.0, reading(0)))  # counted anew
-    mirror.close()
+    exporter = tensorboard_exporter(tmp_path, "node1")
+    exporter(Stamped(100.0, 10.0, step(7)))
+    exporter(Stamped(101.0, 11.0, reading(1_000)))
+    exporter(Stamped(103.0, 13.0, reading(5_000)))
+    exporter(Stamped(104.0, 14.0, reading(0)))  # counted anew
+    exporter.close()
     events = shown(tmp_path)
     busy = events.Scalars("node1 cpu/percent")
     assert [(s.step, s.value) for s in busy] == [(7, 50.0)] * 3
@@ -63,18 +63,18 @@ def test_sensors_are_grouped_by_host_and_counters_shown_as_rates(tmp_path):
 
 
 def test_of_fast_steps_some_are_shown(tmp_path):
-    mirror = tensorboard_mirror(tmp_path)
+    exporter = tensorboard_exporter(tmp_path)
     for number in range(40):
-        mirror(Stamped(number / 20, 100 + number / 20, step(number)))
-    mirror.close()
+        exporter(Stamped(number / 20, 100 + number / 20, step(number)))
+    exporter.close()
     assert [s.step for s in shown(tmp_path).Scalars("progress/epoch")] == [0, 10, 20, 30]
 
 
 def test_other_hosts_show_only_what_is_their_own(tmp_path):
-    mirror = tensorboard_mirror(tmp_path, "node2", of_rank_only=True)
-    mirror(Stamped(100.0, 10.0, step(7)))
-    mirror(Stamped(101.0, 11.0, reading(1_000)))
-    mirror.close()
+    exporter = tensorboard_exporter(tmp_path, "node2", of_rank_only=True)
+    exporter(Stamped(100.0, 10.0, step(7)))
+    exporter(Stamped(101.0, 11.0, reading(1_000)))
+    exporter.close()
     assert set(shown(tmp_path).Tags()["scalars"]) == {
         "step parts/data seconds",
         "step parts/exposed communication seconds",
@@ -85,11 +85,11 @@ def test_other_hosts_show_only_what_is_their_own(tmp_path):
 
 def test_without_tensorboard_training_is_warned_and_goes_on(tmp_path, monkeypatch, caplog):
     monkeypatch.setitem(__import__("sys").modules, "tensorboard.compat.proto.event_pb2", None)
-    assert tensorboard_mirror(tmp_path) is None
+    assert tensorboard_exporter(tmp_path) is None
     assert "pip install dragoman[tensorboard]" in caplog.text
 
 
 def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path, caplog):
     (tmp_path / "file").write_text("not a folder")
-    assert tensorboard_mirror(tmp_path / "file" / "tensorboard") is None
+    assert tensorboard_exporter(tmp_path / "file" / "tensorboard") is None
     assert "no TensorBoard files can be written" in caplog.text

@@ -1,13 +1,16 @@
 import math
 import random
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from unit.telemetry.event_lines import PARTS, started, step, write
 
+from dragoman.errors import UserError
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import (
+    FORMAT,
     KINDS,
     AttemptEnded,
     AttemptStarted,
@@ -153,3 +156,29 @@ def test_whoever_waits_is_told_of_every_byte(run, monkeypatch):
     read_tables(run, told.append)
     assert len(told) > 10
     assert sum(told) == sum(path.stat().st_size for path in paths)
+
+
+def test_a_run_of_a_newer_format_is_refused_in_one_sentence_with_both_versions(run):
+    newer = replace(started(1, 0), format=FORMAT + 1)
+    write(run, 1, 0, [newer, step(1)])
+    with pytest.raises(UserError) as refused:
+        read_tables(run)
+    assert str(refused.value) == (
+        f"{run.root} was recorded by a newer version (event format {FORMAT + 1}; this version "
+        f"reads up to {FORMAT}); update Dragoman to read it"
+    )
+
+
+def test_null_where_a_float_must_be_is_not_a_number(run):
+    write(run, 1, 0, [step(n, loss=math.nan if n % 2 else 3.0) for n in range(40)])
+    found = read_tables(run)
+    assert found.unread_lines == 0
+    assert np.isnan(found[StepDone]["loss"]).tolist() == [n % 2 == 1 for n in range(40)]
+
+
+def test_lines_with_a_number_for_a_text_are_passed_over(run):
+    path = write(run, 1, 0, [started(1, 0), step(1), AttemptEnded(1, "failed", "cause")])
+    path.write_text(path.read_text().replace('"cause"', "NaN", 1).replace('"host-0"', "NaN"))
+    found = read_tables(run)
+    assert [len(found[kind]) for kind in (AttemptStarted, StepDone, AttemptEnded)] == [0, 1, 0]
+    assert found.unread_lines == 2

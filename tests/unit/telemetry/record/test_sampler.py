@@ -8,24 +8,26 @@ from dragoman.telemetry.record.sampler import (
     sampling,
     sensors_of_host,
 )
-from dragoman.telemetry.sensors.sensor import AbsentError
+from dragoman.telemetry.sensors.sensor import AbsentError, Sensor
 
 
-class Steady:
+class Steady(Sensor):
     def __init__(self):
-        self.missing, self.about = {}, {"cpu": "a fast one"}
+        super().__init__()
+        self.about, self.cores = {"cpu": "a fast one"}, 8
+        self.link_bytes_per_s = {"eth0": 125e6}
 
     def read(self):
         return {"cpu/percent": 5.0}
 
 
-class Flaky:
+class Flaky(Sensor):
     """Reads while it may."""
 
     works = True
 
     def __init__(self):
-        self.missing, self.about = {}, {}
+        super().__init__()
         if not Flaky.works:
             raise AbsentError("unplugged")
 
@@ -52,6 +54,8 @@ def test_absent_sensors_are_told_once_and_the_others_read():
             ["cpu"],
             {"gpu": "no such thing", "odd": "ZeroDivisionError"},
             {"cpu": "a fast one"},
+            8,
+            {"eth0": 125e6},
         ),
         *[SensorReading({"cpu/percent": 5.0})] * 3,
     ]
@@ -100,6 +104,7 @@ def test_the_sensors_of_this_host_give_numbers_that_survive_a_line(tmp_path):
     found, reading = events
     assert {"processor", "memory", "disk", "network", "tcp"} <= set(found.present)
     assert set(found.present) | set(found.absent) >= {"gpu"}
+    assert found.cores == os.cpu_count()
     assert {"cpu/percent", "memory/used_bytes", "disk/run_free_bytes"} <= set(reading.values)
     for event in events:
         stamped = Stamped(1.0, 2.0, event)

@@ -48,7 +48,7 @@ def test_an_event_is_in_the_file_without_waiting_for_more(tmp_path):
 def test_a_slow_disk_drops_counts_and_writes_the_count(tmp_path):
     gate = threading.Event()
     path = tmp_path / "x.jsonl"
-    writer = EventWriter(path, mirrors=[lambda stamped: gate.wait() and None])
+    writer = EventWriter(path, exporters=[lambda stamped: gate.wait() and None])
     writer.emit(step(0))
     wait_until(lambda: not writer._waiting)  # it holds the first, and the gate holds it
     for number in range(1, CAPACITY + 501):
@@ -65,7 +65,7 @@ def test_a_slow_disk_drops_counts_and_writes_the_count(tmp_path):
 def test_a_disk_that_refuses_stops_nothing_and_is_told_of_once_it_takes_again(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(writer_module, "TELL_DROPS_EVERY_S", 0.0)
+    monkeypatch.setattr(writer_module, "EMIT_DROPS_EVERY_S", 0.0)
     path = tmp_path / "x.jsonl"
     path.symlink_to("/dev/full")
     writer = EventWriter(path)
@@ -114,7 +114,7 @@ def test_a_mirror_that_fails_is_told_of_once_and_the_others_go_on(tmp_path):
             raise KeyError("no such figure")
 
     path = tmp_path / "x.jsonl"
-    writer = EventWriter(path, mirrors=[broken, lambda stamped: seen.append(stamped.event)])
+    writer = EventWriter(path, exporters=[broken, lambda stamped: seen.append(stamped.event)])
     for number in range(1, 6):
         writer.emit(step(number))
     writer.close()

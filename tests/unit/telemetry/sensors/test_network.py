@@ -1,62 +1,13 @@
-"""The machine's own instruments, read for real."""
-
-import os
 import shutil
 import socket
 import subprocess
 import sys
 
+import psutil
 import pytest
 
-from dragoman.telemetry.sensors.disk import Disk
-from dragoman.telemetry.sensors.memory import Memory
 from dragoman.telemetry.sensors.network import Network, Tcp
-from dragoman.telemetry.sensors.processor import Processor
 from dragoman.telemetry.sensors.sensor import AbsentError
-
-
-@pytest.fixture
-def gone():
-    """The number of a process that has ended."""
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
-
-
-def test_the_processor_and_this_process_are_seen_working():
-    processor = Processor({3: os.getpid()})
-    before = os.times()
-    while sum(os.times()[:2]) - sum(before[:2]) < 0.2:
-        pass
-    values = processor.read()
-    assert 0 < values["cpu/percent"] <= 100
-    assert 0 <= values["cpu/steal_percent"] <= 100
-    assert values["rank/3/cpu_percent"] > 0
-
-
-def test_a_rank_that_is_gone_is_missing_and_the_rest_is_read(gone, tmp_path):
-    for sensor, value in (
-        (Processor({0: gone}), "rank/0/cpu_percent"),
-        (Memory({0: gone}), "rank/0/resident_bytes"),
-    ):
-        values = sensor.read()
-        assert values
-        assert value not in values
-        assert value in sensor.missing
-
-
-def test_memory_of_host_and_rank():
-    values = Memory({0: os.getpid()}).read()
-    assert 0 < values["rank/0/resident_bytes"] < values["memory/total_bytes"]
-    assert values["memory/available_bytes"] <= values["memory/total_bytes"]
-    assert values["memory/swap_used_bytes"] >= 0
-
-
-def test_the_disk_knows_what_is_free_where_the_run_is(tmp_path):
-    values = Disk(tmp_path).read()
-    assert 0 < values["disk/run_free_bytes"] <= values["disk/run_size_bytes"]
-    with pytest.raises(FileNotFoundError):
-        Disk(tmp_path / "gone").read()
 
 
 def test_bytes_over_an_interface_are_counted():
@@ -97,6 +48,17 @@ def test_another_network_namespace_has_other_counters():
         pytest.skip(f"no network namespaces here: {done.stderr}")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("[] {'tcp/sent_segments_total': 0")
+
+
+def test_rates_are_those_that_interfaces_announce():
+    announced = {
+        name: state.speed * 1e6 / 8
+        for name, state in psutil.net_if_stats().items()
+        if state.isup and state.speed
+    }
+    network = Network()
+    assert network.link_bytes_per_s == announced
+    assert network.about["network/lo"] == "speed not known"
 
 
 def test_what_tcp_had_to_repeat():
