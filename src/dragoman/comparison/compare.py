@@ -1,6 +1,7 @@
 """Two run directories come in, all that differed goes out."""
 
 import time
+from collections.abc import Callable
 
 from dragoman.comparison.cost import cost_of
 from dragoman.comparison.data import data_of
@@ -15,11 +16,13 @@ from dragoman.errors import UserError
 from dragoman.rundir import RunDir
 
 
-def compare(first: RunDir, second: RunDir) -> Comparison:
+def compare(
+    first: RunDir, second: RunDir, progress: Callable[[int], None] = lambda read_bytes: None
+) -> Comparison:
     if first.root.resolve() == second.root.resolve():
         raise UserError(f"{second.root}: is the same run as {first.root}; name another one")
     read_at = time.time()
-    records = [read_run(run, read_at) for run in (first, second)]
+    records = [read_run(run, read_at, progress) for run in (first, second)]
     _refuse_other_languages(*records)
     a, b = (
         ComparedRun(run, record, history_of(record))

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from dragoman.diagnosis.questions import answers_of
@@ -18,8 +19,8 @@ from dragoman.report.webpage import to_html
 from dragoman.rundir import RunDir, write_whole
 
 
-def read_report(run: RunDir) -> Report:
-    record = read_run(run, read_at=time.time())
+def read_report(run: RunDir, progress: Callable[[int], None] = lambda read_bytes: None) -> Report:
+    record = read_run(run, time.time(), progress)
     history = history_of(record)
     return report_of(
         record,
@@ -34,8 +35,10 @@ def to_json(report: Report) -> str:
     return json.dumps(dataclasses.asdict(report), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_report(run: RunDir) -> list[Path]:
-    report = read_report(run)
+def write_report(
+    run: RunDir, progress: Callable[[int], None] = lambda read_bytes: None
+) -> list[Path]:
+    report = read_report(run, progress)
     document = document_of(report)
     contents = {
         "html": to_html(document),
