@@ -7,8 +7,6 @@ of the gradients for an all-reduce, half of that for a gather or a scatter.
 ETHERNET_HEADER = 14
 IP_AND_TCP_HEADERS = 52
 """Of IPv4, with TCP's timestamps."""
-BUCKET_BYTES = 25 * 2**20
-"""DDP's default: it sends gradients in buckets of this size."""
 
 
 def bytes_per_step(

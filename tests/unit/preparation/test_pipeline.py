@@ -1,20 +1,47 @@
+import hashlib
 import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
-from prepared import append, content, nothing
-from processes import dragoman, start_dragoman, wait_until
+from unit.preparation.prepared import content
 
 from dragoman.config import parse_config
 from dragoman.corpus.cleaning import EXAMPLE_CHARACTERS
-from dragoman.errors import CorruptFileError, RunError, UserError
-from dragoman.preparation import dropped_examples, prepare
+from dragoman.errors import ConfigError, CorruptFileError, RunError, UserError
+from dragoman.preparation import dropped_examples, plan, prepare
 from dragoman.preparation.pipeline import clean_share, join
 from dragoman.preparation.plan import make_plan
 from dragoman.preparation.slices import Share
 from dragoman.shards.passport import PreparedData
+
+
+def append(path, text):
+    with path.open("ab") as file:
+        file.write(text if isinstance(text, bytes) else text.encode())
+
+
+def test_the_passport_counts_what_is_there(digits_config, digits):
+    append(digits.parent / "train.en", "\none two\n" + "nine " * 300 + "\n")
+    append(digits.parent / "train.de", "leer\n\n" + "neun " * 300 + "\n")
+    prepared = prepare(digits_config)
+    train = prepared.passport.splits["train"]
+    assert (train.pairs_in, train.pairs_kept) == (803, 800)
+    assert train.dropped == {
+        "source empty": 1,
+        "target empty": 1,
+        "longer than data.max_length": 1,
+    }
+    assert {reason: len(pairs) for reason, pairs in dropped_examples(digits_config).items()} == {
+        "source empty": 1,
+        "target empty": 1,
+        "longer than data.max_length": 1,
+    }
+    shards = prepared.shards("train")
+    assert len(shards) == 800
+    assert shards.lengths().sum(axis=0).tolist() == [train.source.tokens, train.target.tokens]
+    assert sum(train.source.lengths) == 800
+    prepared.verify()
 
 
 def test_held_out_text_keeps_every_line(digits_config, digits):
@@ -135,6 +162,69 @@ def test_another_test_set_does_not_make_it_other_data_for_training(digits_config
     assert after.content_hash == before.content_hash
 
 
+def hashes_of(digits, split):
+    return [
+        hashlib.sha256((digits.parent / f"{split}.{side}").read_bytes()).hexdigest()
+        for side in ("en", "de")
+    ]
+
+
+def with_hashes(digits, split, hashes):
+    """The recipe with these hashes beside the files of a split."""
+    files = f'source = "{split}.en", target = "{split}.de"'
+    text = digits.read_text(encoding="utf-8")
+    assert files in text
+    return parse_config(text.replace(files, f"{files}, sha256 = {hashes}"), "recipe.toml")
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_a_local_file_with_another_hash_than_the_recipe_gives_is_refused_with_both(digits, split):
+    right = hashes_of(digits, split)
+    assert prepare(with_hashes(digits, split, right)).passport
+    wrong = [right[0], "0" * 64]
+    key = {"valid": "validation"}.get(split, split)
+    with pytest.raises(UserError) as caught:
+        prepare(with_hashes(digits, split, wrong))
+    both = f"its sha256 is {right[1]} and data.{key}.0.sha256 says {wrong[1]}"
+    assert str(caught.value).startswith(f"{digits.parent}/{split}.de: {both}")
+
+
+def test_a_file_that_changed_since_it_was_hashed_is_hashed_again(digits):
+    config = with_hashes(digits, "test", hashes_of(digits, "test"))
+    prepare(config)
+    append(digits.parent / "test.en", "one\n")
+    append(digits.parent / "test.de", "eins\n")
+    with pytest.raises(UserError, match=r"test\.en: its sha256 is"):
+        prepare(config)
+
+
+@pytest.mark.parametrize(("count", "given"), [(1, "1 hash"), (3, "3 hashes")])
+def test_one_or_three_hashes_for_two_files_are_refused_with_both_counts(digits, count, given):
+    with pytest.raises(ConfigError, match=rf"data\.train\.0\..*sha256.*{given} for 2 files"):
+        with_hashes(digits, "train", ["0" * 64] * count)
+
+
+def test_a_pipe_or_a_device_in_place_of_a_corpus_is_refused(digits):
+    config = parse_config(digits.read_text(encoding="utf-8"), "x")
+    path = digits.parent / "train.en"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match=r"train\.en: is a named pipe, not a regular file"):
+        prepare(config)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(UserError, match=r"train\.en: is a device, not a regular file"):
+        prepare(config)
+
+
+def test_a_file_that_grows_while_it_is_hashed_is_refused(digits):
+    path = digits.parent / "train.en"
+    size = path.stat().st_size
+    for other in (size - 1, size + 1):
+        with pytest.raises(UserError, match=r"train\.en: changes while it is read"):
+            plan._hash(path, other)
+
+
 def test_the_example_of_a_monstrous_line_is_cut(digits_config, digits):
     append(digits.parent / "train.en", "nine " * 400_000 + "\n")
     append(digits.parent / "train.de", "neun\n")
@@ -150,7 +240,7 @@ def test_shares_cleaned_apart_and_joined_give_the_same_bytes(recipe):
     assert len(whole.passport.splits["train"].shards) == 2 * 8
     apart = recipe(name="apart")
     for number in (2, 0, 1):
-        clean_share(apart, Share(number, 3), nothing)
+        clean_share(apart, Share(number, 3), lambda count: None)
     assert content(join(apart)) == content(whole)
 
 
@@ -159,9 +249,10 @@ def test_duplicates_and_leaks_are_found_across_shares(recipe):
     settings = ["cleaning.duplicates=near", "cleaning.drop_leaks=true"]
     config = recipe(*settings)
     for number in (1, 0):
-        clean_share(config, Share(number, 2), nothing)
+        clean_share(config, Share(number, 2), lambda count: None)
     train = join(config).passport.splits["train"]
-    texts = [pair for n in make_plan(config).clean.numbers() for pair in lines_of(config, n)]
+    clean = make_plan(config).clean
+    texts = [pair for number in clean.numbers() for pair in clean.pairs(number)]
     held_out = {pair for n in (0, 1) for pair in make_plan(config).held_out.pairs(n)}
     left = [pair for pair in dict.fromkeys(texts) if pair not in held_out]
     assert train.dropped["duplicate"] > 0
@@ -169,24 +260,12 @@ def test_duplicates_and_leaks_are_found_across_shares(recipe):
     assert train.pairs_kept == len(left)
 
 
-def lines_of(config, number):
-    return make_plan(config).clean.pairs(number)
-
-
 @pytest.mark.usefixtures("small_slices")
 def test_joining_before_all_shares_are_done_says_what_is_missing(recipe):
     config = recipe()
-    clean_share(config, Share(1, 3), nothing)
-    with pytest.raises(RunError, match="5 slices are not clean yet, the first of them is number 0"):
+    clean_share(config, Share(1, 3), lambda count: None)
+    with pytest.raises(RunError, match=r"5 slices .* number 0"):
         join(config)
-
-
-def test_stages_that_no_longer_count_are_swept(recipe):
-    prepare(recipe())
-    prepared = prepare(recipe("tokenizer.vocabulary=50"))
-    folders = {path.name.rsplit("-", 1)[0] for path in prepared.folder.iterdir() if path.is_dir()}
-    assert sorted(folders) == ["clean", "held-out", "kept", "shards", "tokenizer"]
-    assert len([path for path in prepared.folder.iterdir() if path.is_dir()]) == 5
 
 
 def test_duplicates_and_leaks_are_dropped_and_counted(recipe, digits):
@@ -207,39 +286,3 @@ def test_duplicates_and_leaks_are_dropped_and_counted(recipe, digits):
     assert dropped("near") == {"duplicate": 1, "in validation or test": 1}
     assert dropped("exact") == {}
     assert dropped("keep") == {}
-
-
-def test_weights_that_leave_no_pair_are_refused(recipe, digits):
-    text = digits.read_text(encoding="utf-8")
-    weighted = text.replace('target = "train.de" }', 'target = "train.de", weight = 0.0001 }')
-    digits.write_text(weighted, encoding="utf-8")
-    with pytest.raises(UserError, match=r"data\.train \(0\.0001\) leave none of its 800 pairs"):
-        prepare(recipe())
-
-
-def test_killed_at_any_moment_the_same_command_goes_on(digits, tmp_path):
-    many = tmp_path / "many.en", tmp_path / "many.de"
-    for path, word in zip(many, ("one", "eins"), strict=True):
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(f"{word} {number:x} {word}\n" for number in range(450_000))
-    train = 'data.train=[{kind="text",source="many.en",target="many.de"}]'
-    command = ["prepare", digits, "--set", train]
-    place = tmp_path / "prepared"
-    killed = 0
-    for slices_done in (1, 3):
-        process = start_dragoman(*command)
-        wait_until(lambda n=slices_done: len(list(place.glob("clean-*/*.json"))) >= n)
-        killed += process.poll() is None
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    assert killed
-    done = dragoman(*command)
-    assert done.returncode == 0, done.stderr
-    resumed = {p.name: p.read_bytes() for p in place.glob("shards-*/*.npy")}
-
-    other = dragoman(*command, "--set", f"data.prepared={tmp_path}/undisturbed")
-    assert other.returncode == 0, other.stderr
-    elsewhere = (tmp_path / "undisturbed").glob("shards-*/*.npy")
-    assert resumed == {path.name: path.read_bytes() for path in elsewhere}
-    assert len(resumed) == 2 * 5 + 4
-    assert list(place.rglob(".*")) == []

@@ -1,7 +1,7 @@
 import logging
 
 import pytest
-from prepared import content
+from unit.preparation.prepared import content
 
 from dragoman.errors import StorageError, UserError
 from dragoman.preparation import pipeline, prepare

@@ -2,7 +2,7 @@ from dragoman.preparation import slices
 from dragoman.preparation.slices import Share, count_slices
 
 
-def test_slices_are_counted_alike(digits_config, monkeypatch):
+def test_slices_are_counted_alike(digits_config):
     assert count_slices(digits_config.data, 100) == 8
     assert count_slices(digits_config.data, 799) == 2
     assert [s.number for s in slices.slices(digits_config.data, Share(1, 3).has, 100)] == [1, 4, 7]

@@ -8,7 +8,6 @@ import math
 from typing import Literal, NamedTuple
 
 from dragoman.diagnosis.run.steps import Split
-from dragoman.sync.bytes import BUCKET_BYTES
 
 Verdict = Literal["network-bound", "latency-bound", "straggler", "input-bound", "compute-bound"]
 
@@ -27,6 +26,9 @@ LATENCY_SHARE = 0.5
 """Of the exposed time: explained by ways through the network that carry next to nothing."""
 IDLE_LINK_SHARE = 0.5
 """A link that carries less than this while all wait for it is not what limits the rate."""
+
+BUCKET_BYTES = 25 * 2**20
+"""DDP sends gradients in buckets of this size."""
 
 
 class Shares(NamedTuple):
