@@ -121,8 +121,10 @@ def train(
         kind = UserError if code == UserError.exit_code else RunError
         said = log.errors[0] if log.errors else ending.reason
         raise kind(said or f"{directory.root}: a worker failed with exit code {code}")
-    state = "preempted" if ending.state == "preparing" else ending.state
-    return TrainingResult(state, ending.reason, ending.step, directory.root)
+    if ending.state == "preparing":
+        reason = "asked to stop before the first step"
+        return TrainingResult("preempted", reason, ending.step, directory.root)
+    return TrainingResult(ending.state, ending.reason, ending.step, directory.root)
 
 
 def diagnose(run: str | Path) -> Diagnosis:

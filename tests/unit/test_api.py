@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from dragoman.rundir import RunDir
 from dragoman.telemetry.record.status import read_status
 from dragoman.training.claim import claim_run
 
+# Tiny matrices on two threads mostly wait for each other; workers inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 ENDLESS = {"training.steps": 100_000, "evaluation.every_steps": 100_000}
 PUBLIC = {
     "Config": None,

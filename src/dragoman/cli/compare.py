@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.reading import reading
+
 if TYPE_CHECKING:
     from dragoman.comparison.aspects import Aspect, Row, Value
 
@@ -27,7 +29,8 @@ def compare(
     from dragoman.console import say
     from dragoman.rundir import RunDir
 
-    found = compare_runs(RunDir(first), RunDir(second))
+    with reading(first, second) as progress:
+        found = compare_runs(RunDir(first), RunDir(second), progress)
     if as_json:
         print(json.dumps(dataclasses.asdict(found), indent=2, ensure_ascii=False, allow_nan=False))
         return

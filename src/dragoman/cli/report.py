@@ -4,6 +4,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.arguments import Run
+from dragoman.cli.reading import reading
 
 WithTrace = Annotated[
     bool,
@@ -56,9 +57,13 @@ def report(
 
     steps = _steps(trace_steps)
     if as_json:
-        print(to_json(read_report(RunDir(run))), end="")
+        with reading(run) as progress:
+            found = read_report(RunDir(run), progress)
+        print(to_json(found), end="")
     else:
-        for path in write_report(RunDir(run)):
+        with reading(run) as progress:
+            paths = write_report(RunDir(run), progress)
+        for path in paths:
             say(str(path))
     if trace or steps:
         from dragoman.report.trace import write_trace

@@ -1,6 +1,7 @@
 """Two run directories come in, all that differed goes out."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dragoman.comparison.aspects import Aspect
@@ -32,11 +33,13 @@ class RunComparison:
         ]
 
 
-def compare(first: RunDir, second: RunDir) -> RunComparison:
+def compare(
+    first: RunDir, second: RunDir, progress: Callable[[int], None] = lambda read_bytes: None
+) -> RunComparison:
     if first.root.resolve() == second.root.resolve():
         raise UserError(f"{second.root}: is the same run as {first.root}; name another one")
     read_at = time.time()
-    records = read_run(first, read_at), read_run(second, read_at)
+    records = read_run(first, read_at, progress), read_run(second, read_at, progress)
     _refuse_other_languages(*records)
     a, b = map(RunFacts, records)
     return RunComparison(

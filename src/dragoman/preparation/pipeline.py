@@ -11,15 +11,15 @@ import numpy as np
 from dragoman.config import Config, PhrasebookSource
 from dragoman.corpus.cleaning import EXAMPLES_KEPT, clean, keys, normalized
 from dragoman.corpus.pair import Pair
-from dragoman.corpus.sources import read_pairs, sources_of
+from dragoman.corpus.sources import Split, read_pairs, sources_of
 from dragoman.errors import RunError, UserError, storage_errors
 from dragoman.preparation.duplicates import Flags, decide
-from dragoman.preparation.encoding import encode_shard, repeats_of
+from dragoman.preparation.encoding import ShardFigures, encode_shard, repeats_of
 from dragoman.preparation.plan import HELD_OUT, Plan, make_plan
 from dragoman.preparation.processes import Advance, in_parallel
-from dragoman.preparation.record import passport_of
 from dragoman.preparation.slices import Share, count_slices, slices
 from dragoman.preparation.stage import as_text
+from dragoman.preparation.summary import passport_of
 from dragoman.rundir import write_whole
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.tokenizer import Tokenizer, WordCache, learn_tokenizer
@@ -133,7 +133,7 @@ def _join(plan: Plan, cores: int) -> PreparedData:
     _learn(plan, total)
     in_parallel(encode_share, config, cores, "encoding", total)
     tokenizer = Tokenizer.load(plan.tokenizer_file)
-    passport = passport_of(plan, tokenizer)
+    passport = passport_of(plan, tokenizer, _encode_held_out(plan, tokenizer))
     for split in ("train", "validation"):
         record = passport.splits[split]
         if not record.pairs_kept:
@@ -224,6 +224,23 @@ def _sample(plan: Plan, every: int) -> Iterator[str]:
                 if seen % every == 0:
                     yield from pair
                 seen += 1
+
+
+def _encode_held_out(plan: Plan, tokenizer: Tokenizer) -> dict[Split, ShardFigures]:
+    """Writes the shards of validation and test, which are small; returns what is in them."""
+    return {
+        split: encode_shard(
+            plan.held_out.pairs(number),
+            None,
+            tokenizer,
+            WordCache(tokenizer),
+            plan.config.data.max_length,
+            plan.shards.folder,
+            stem=split,
+        )
+        for number, split in enumerate(HELD_OUT)
+        if sources_of(plan.config.data, split)
+    }
 
 
 def _sweep(plan: Plan) -> None:

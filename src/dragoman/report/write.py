@@ -1,6 +1,7 @@
 """A run directory comes in, report.html, report.md and report.json are in it afterwards."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from dragoman.diagnosis.questions import diagnose
@@ -13,8 +14,8 @@ from dragoman.report.webpage import to_html
 from dragoman.rundir import RunDir, write_whole
 
 
-def read_report(run: RunDir) -> Report:
-    facts = read_facts(run, read_at=time.time())
+def read_report(run: RunDir, progress: Callable[[int], None] = lambda read_bytes: None) -> Report:
+    facts = read_facts(run, time.time(), progress)
     return report_of(facts, diagnose(facts))
 
 
@@ -22,8 +23,10 @@ def to_json(report: Report) -> str:
     return report.model_dump_json() + "\n"
 
 
-def write_report(run: RunDir) -> list[Path]:
-    report = read_report(run)
+def write_report(
+    run: RunDir, progress: Callable[[int], None] = lambda read_bytes: None
+) -> list[Path]:
+    report = read_report(run, progress)
     document = document_of(report)
     texts = {"html": to_html(document), "md": to_markdown(document), "json": to_json(report)}
     for suffix, text in texts.items():

@@ -229,7 +229,7 @@ def test_a_public_corpus_comes_from_a_mirror_in_the_order_asked_for(tmp_path, se
 
 
 def test_without_a_network_a_sentence_says_where_to_bring_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.corpus.download.PAUSES_S", ())
+    monkeypatch.setattr("dragoman.corpus.download.resumable.PAUSES_S", ())
     source = SacrebleuSource(kind="sacrebleu", name="wmt13")
     settings = cached(tmp_path, source, mirror="http://127.0.0.1:9")
     with pytest.raises(UserError, match=r"cache/.*data\.mirror") as caught:

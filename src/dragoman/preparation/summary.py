@@ -1,30 +1,36 @@
-"""The passport of a plan whose stages are done: their records come in, added up they go out."""
+"""The passport of a plan whose stages are done: their records come in, added up they go out.
+
+It reads files of the stages and writes none.
+"""
 
 import hashlib
 import platform
 import sys
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 import sentencepiece
 
 from dragoman import __version__
-from dragoman.corpus.sources import Split, describe, sources_of
-from dragoman.preparation.encoding import ShardFigures, SideFigures, encode_shard
+from dragoman.corpus.sources import Split, describe
+from dragoman.preparation.encoding import ShardFigures, SideFigures
 from dragoman.preparation.plan import HELD_OUT, Plan
 from dragoman.shards.passport import Passport, Side, SourceRecord, SplitRecord
-from dragoman.tokenizer import Tokenizer, WordCache
+from dragoman.tokenizer import Tokenizer
 
 
-def passport_of(plan: Plan, tokenizer: Tokenizer) -> Passport:
+def passport_of(
+    plan: Plan, tokenizer: Tokenizer, held_out: Mapping[Split, ShardFigures]
+) -> Passport:
+    """`held_out`: what was encoded of validation and test."""
     data = plan.config.data
     train = ShardFigures()
     for number in plan.clean.numbers():
         train.add(ShardFigures.from_json(plan.shards.record(number)))
     splits = {"train": _train_record(plan, train)}
-    for number, split in enumerate(HELD_OUT):
-        if sources_of(data, split):
-            splits[split] = _held_out_record(plan, number, split, tokenizer)
+    for split, figures in held_out.items():
+        splits[split] = _held_out_record(plan, split, figures)
     return Passport(
         key=plan.shards.folder.name,
         source_language=data.source_language,
@@ -79,21 +85,12 @@ def _train_record(plan: Plan, figures: ShardFigures) -> SplitRecord:
     )
 
 
-def _held_out_record(plan: Plan, number: int, split: Split, tokenizer: Tokenizer) -> SplitRecord:
-    pairs = plan.held_out.pairs(number)
-    figures = encode_shard(
-        pairs,
-        None,
-        tokenizer,
-        WordCache(tokenizer),
-        plan.config.data.max_length,
-        plan.shards.folder,
-        stem=split,
-    )
+def _held_out_record(plan: Plan, split: Split, figures: ShardFigures) -> SplitRecord:
+    number = HELD_OUT.index(split)
     files = [plan.held_out.file(number, side) for side in ("source", "target")]
     names = [str(file.relative_to(plan.folder)) for file in files]
     return SplitRecord(
-        pairs_in=len(pairs),
+        pairs_in=plan.held_out.record(number)["pairs"],
         pairs_kept=figures.pairs,
         pairs_per_epoch=figures.pairs,
         dropped=figures.dropped,

@@ -1,0 +1,39 @@
+import pytest
+
+from dragoman.cluster.start import claim_and_prepare, ending_of
+from dragoman.errors import RunError, UserError
+from dragoman.rundir import RunDir, write_json
+from dragoman.telemetry.record.status import read_status
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunDir(tmp_path / "run")
+
+
+def test_a_run_is_claimed_and_its_data_prepared(digits_config, run):
+    claim_and_prepare(digits_config, run, workers=1, cluster=None, oversubscribe=False)
+    assert run.config.exists()
+    assert (digits_config.prepared_folder / "data.json").exists()
+    assert read_status(run).state == "preparing"
+
+
+def test_too_many_workers_are_refused_before_anything_is_written(digits_config, run):
+    with pytest.raises(UserError, match="1000 workers"):
+        claim_and_prepare(digits_config, run, workers=1000, cluster=None, oversubscribe=False)
+    assert not run.root.exists()
+
+
+@pytest.mark.parametrize("state", ["finished", "preempted", "preparing", "failed"])
+def test_an_ending_is_read_from_the_status(run, state):
+    run.root.mkdir()
+    write_json(run.status, {"state": state, "step": 5})
+    assert (ending_of(run).state, ending_of(run).step) == (state, 5)
+
+
+@pytest.mark.parametrize("state", ["training", ""])
+def test_workers_that_end_without_saying_how_are_an_error(run, state):
+    run.root.mkdir()
+    write_json(run.status, {"state": state})
+    with pytest.raises(RunError, match=f"still says '{state}'"):
+        ending_of(run)
