@@ -4,24 +4,21 @@ import shutil
 from pathlib import Path
 
 import pytest
+from unit.preparation.prepared import content
 
 from dragoman.config import parse_config
 from dragoman.corpus.cleaning import EXAMPLE_CHARACTERS
-from dragoman.errors import ConfigError, CorruptFileError, UserError
+from dragoman.errors import ConfigError, CorruptFileError, RunError, UserError
 from dragoman.preparation import dropped_examples, plan, prepare
+from dragoman.preparation.pipeline import clean_share, join
+from dragoman.preparation.plan import make_plan
+from dragoman.preparation.slices import Share
 from dragoman.shards.passport import PreparedData
 
 
 def append(path, text):
     with path.open("ab") as file:
         file.write(text if isinstance(text, bytes) else text.encode())
-
-
-def content(prepared):
-    """Everything that the passport vouches for."""
-    files = [f.name for split in prepared.passport.splits.values() for f in split.shards]
-    files.append(prepared.passport.tokenizer_file)
-    return {name: (prepared.folder / name).read_bytes() for name in files}
 
 
 def test_the_passport_counts_what_is_there(digits_config, digits):
@@ -235,3 +232,57 @@ def test_the_example_of_a_monstrous_line_is_cut(digits_config, digits):
     ((source, target),) = dropped_examples(digits_config)["longer than cleaning.max_characters"]
     assert len(source) == EXAMPLE_CHARACTERS
     assert target == "neun"
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_shares_cleaned_apart_and_joined_give_the_same_bytes(recipe):
+    whole = prepare(recipe())
+    assert len(whole.passport.splits["train"].shards) == 2 * 8
+    apart = recipe(name="apart")
+    for number in (2, 0, 1):
+        clean_share(apart, Share(number, 3), lambda count: None)
+    assert content(join(apart)) == content(whole)
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_duplicates_and_leaks_are_found_across_shares(recipe):
+    settings = ["cleaning.duplicates=near", "cleaning.drop_leaks=true"]
+    config = recipe(*settings)
+    for number in (1, 0):
+        clean_share(config, Share(number, 2), lambda count: None)
+    train = join(config).passport.splits["train"]
+    clean = make_plan(config).clean
+    texts = [pair for number in clean.numbers() for pair in clean.pairs(number)]
+    held_out = {pair for n in (0, 1) for pair in make_plan(config).held_out.pairs(n)}
+    left = [pair for pair in dict.fromkeys(texts) if pair not in held_out]
+    assert train.dropped["duplicate"] > 0
+    assert train.dropped["in validation or test"] > 0
+    assert train.pairs_kept == len(left)
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_joining_before_all_shares_are_done_says_what_is_missing(recipe):
+    config = recipe()
+    clean_share(config, Share(1, 3), lambda count: None)
+    with pytest.raises(RunError, match=r"5 slices .* number 0"):
+        join(config)
+
+
+def test_duplicates_and_leaks_are_dropped_and_counted(recipe, digits):
+    folder = digits.parent
+    for name, texts in {
+        "train.en": ["One two.", "one TWO!", "three four", "five six", "five six"],
+        "train.de": ["Zwei eins.", "zwei, eins", "vier drei", "sechs fünf", "sechs acht"],
+        "valid.en": ["Three, four"],
+        "valid.de": ["Vier drei!"],
+    }.items():
+        (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    settings = ["tokenizer.vocabulary=40", "cleaning.drop_leaks=true"]
+
+    def dropped(kind):
+        config = recipe(*settings, f"cleaning.duplicates={kind}", name=kind)
+        return prepare(config).passport.splits["train"].dropped
+
+    assert dropped("near") == {"duplicate": 1, "in validation or test": 1}
+    assert dropped("exact") == {}
+    assert dropped("keep") == {}

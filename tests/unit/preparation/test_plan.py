@@ -1,0 +1,28 @@
+from dragoman.preparation import prepare
+from dragoman.preparation.plan import make_plan
+
+
+def test_a_changed_setting_redoes_what_follows_from_it_alone(recipe):
+    def stages(*overrides):
+        plan = make_plan(recipe(*overrides))
+        return {name: getattr(plan, name).folder.name for name in NAMES}
+
+    NAMES = ("clean", "held_out", "kept", "tokenizer", "shards")
+    before = stages()
+
+    def changed(*overrides):
+        return {name for name, folder in stages(*overrides).items() if folder != before[name]}
+
+    assert changed("training.seed=5", "model.dropout=0.3") == set()
+    assert changed("data.max_length=50") == {"shards"}
+    assert changed("tokenizer.vocabulary=50") == {"tokenizer", "shards"}
+    assert changed("cleaning.drop_leaks=true") == {"kept", "tokenizer", "shards"}
+    assert changed("cleaning.max_ratio=3.0") == {"clean", "kept", "tokenizer", "shards"}
+
+
+def test_stages_that_no_longer_count_are_swept(recipe):
+    prepare(recipe())
+    prepared = prepare(recipe("tokenizer.vocabulary=50"))
+    folders = {path.name.rsplit("-", 1)[0] for path in prepared.folder.iterdir() if path.is_dir()}
+    assert sorted(folders) == ["clean", "held-out", "kept", "shards", "tokenizer"]
+    assert len([path for path in prepared.folder.iterdir() if path.is_dir()]) == 5
