@@ -1,12 +1,14 @@
 """Fixtures of the digits language, and what holds for all tests."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from digits_language import write_recipe
 from hypothesis import settings
+from processes import dragoman
 
 from dragoman.config import Config, parse_config
 
@@ -42,3 +44,19 @@ def digits(tmp_path: Path) -> Path:
 @pytest.fixture
 def digits_config(digits: Path) -> Config:
     return parse_config(digits.read_text(encoding="utf-8"), origin=str(digits))
+
+
+@pytest.fixture(scope="session")
+def trained_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("trained")
+    recipe, run = write_recipe(folder), folder / "run"
+    done = dragoman("train", recipe, "--run", run, "--set", "training.steps=2")
+    assert done.returncode == 0, done.stderr
+    return recipe, run
+
+
+@pytest.fixture
+def trained(trained_once: tuple[Path, Path], tmp_path: Path) -> tuple[Path, Path]:
+    """A recipe of the digits language, and a copy of a run of two steps, which may be changed."""
+    recipe, run = trained_once
+    return recipe, shutil.copytree(run, tmp_path / "run", symlinks=True)

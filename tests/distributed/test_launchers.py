@@ -15,6 +15,7 @@ pytestmark = pytest.mark.timeout(240)
 PLAIN = {"OMP_NUM_THREADS": "1"}
 
 
+@pytest.mark.cluster
 def test_mpirun_starts_a_run(digits, tmp_path):
     if not shutil.which("mpirun"):
         pytest.skip("needs mpirun: apt install openmpi-bin")

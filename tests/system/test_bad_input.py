@@ -58,9 +58,8 @@ def test_zero_workers(digits, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_directory_of_another_config(digits, tmp_path):
-    run = tmp_path / "run"
-    assert dragoman("train", digits, "--run", run, "--set", "training.steps=2").returncode == 0
+def test_a_run_directory_of_another_config(trained):
+    digits, run = trained
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     said = sentence(dragoman("train", digits, "--run", run, "--set", "training.seed=2"), 2)
     assert "training.seed = 1" in said
@@ -85,10 +84,9 @@ def test_corrupt_shards_and_checkpoints(digits, tmp_path):
     assert "train-00000.tokens.npy" in said
 
 
-def test_checkpoints_of_another_run_are_refused(digits, tmp_path):
-    run, other = tmp_path / "run", tmp_path / "other"
-    two_steps = ["train", digits, "--set", "training.steps=2", "--run"]
-    assert dragoman(*two_steps, run).returncode == 0
+def test_checkpoints_of_another_run_are_refused(trained, tmp_path):
+    _, run = trained
+    other = tmp_path / "other"
     shutil.copytree(run, other, symlinks=True)
     RunDir(other).id.write_text("ab12" * 8)
     manifest = other / "checkpoints" / "step-00000002" / "manifest.json"
@@ -123,7 +121,7 @@ def with_another_embedding(checkpoint):
     save_file(weights, checkpoint / "model.safetensors")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.cluster), 2])
 def test_checkpoints_of_wrong_content_are_skipped_on_all_ranks_alike(digits, tmp_path, workers):
     run = tmp_path / "run"
     train = ["train", digits, "--run", run, "--workers", workers]

@@ -20,7 +20,7 @@ def test_a_write_replaces_all_or_nothing(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
-    with pytest.raises(StorageError, match="No space left on device while writing"):
+    with pytest.raises(StorageError, match="No space left on device"):
         write_whole(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

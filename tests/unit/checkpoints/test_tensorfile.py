@@ -71,7 +71,5 @@ def test_a_copy_is_not_changed_by_what_is_copied_and_its_memory_is_used_again(tm
 
 
 def test_what_no_file_can_hold_is_named():
-    with pytest.raises(
-        TypeError, match=r"gate: a checkpoint cannot hold tensors of torch\.complex"
-    ):
+    with pytest.raises(TypeError, match=r"gate: .*torch\.complex"):
         TensorImage().take({"gate": torch.zeros(2, dtype=torch.complex64)})

@@ -1,31 +1,18 @@
 import os
-import shutil
 import subprocess
 
 import pytest
-from digits_language import write_recipe
 from processes import dragoman, sentence
 
-from dragoman.cli.translate import CHARACTERS_AT_ONCE, _batches
+from dragoman.cli.translate import CHARACTERS_AT_ONCE, _batches, _check_output
+from dragoman.errors import StorageError, UserError
+from dragoman.rundir import RunDir
 
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest.fixture(scope="module")
-def trained_once(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("trained")
-    recipe, run = write_recipe(folder), folder / "run"
-    done = dragoman("train", recipe, "--run", run, "--set", "training.steps=2")
-    assert done.returncode == 0, done.stderr
-    return run
-
-
-@pytest.fixture
-def run(trained_once, tmp_path):
-    return shutil.copytree(trained_once, tmp_path / "run", symlinks=True)
-
-
-def test_text_in_text_out_in_every_way(run, tmp_path):
+def test_text_in_text_out_in_every_way(trained, tmp_path):
+    _, run = trained
     text = tmp_path / "in.txt"
     text.write_text("one two\n\nthree\n")
     by_argument = dragoman("translate", run, "one two", "", "three")
@@ -47,7 +34,8 @@ def test_text_in_text_out_in_every_way(run, tmp_path):
     assert "standard input, line 1: not UTF-8" in sentence(broken, 2)
 
 
-def test_translations_go_through_links_and_pipes_and_never_over_what_is_needed(run, tmp_path):
+def test_translations_go_through_links_and_pipes(trained, tmp_path):
+    _, run = trained
     text, target, link = (tmp_path / name for name in ("in.txt", "target.txt", "link.txt"))
     text.write_text("one two\n")
     target.write_text("old")
@@ -64,22 +52,29 @@ def test_translations_go_through_links_and_pipes_and_never_over_what_is_needed(r
     os.close(reader)
     assert pipe.is_fifo()
 
-    same = tmp_path / "same.txt"
+
+def test_translations_are_never_written_over_what_is_needed(trained, tmp_path):
+    _, run = trained
+    text, same, loop = (tmp_path / name for name in ("in.txt", "same.txt", "loop"))
+    text.write_text("one two\n")
     same.symlink_to(text)
-    loop = tmp_path / "loop"
     loop.symlink_to(loop)
+    weights = run / "checkpoints" / "best" / "model.safetensors"
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    for output, code, said in (
-        (tmp_path, 2, "is a folder; name a file"),
-        (text, 2, "is --input as well"),
-        (same, 2, "is --input as well"),
-        (run / "config.toml", 2, "belongs to the run"),
-        (run / "checkpoints" / "best" / "model.safetensors", 2, "belongs to the run"),
-        (run / "checkpoints" / "new.txt", 2, "belongs to the run"),
-        (loop, 1, "loop: "),
+    for output, error in (
+        (tmp_path, UserError),
+        (text, UserError),
+        (same, UserError),
+        (run / "config.toml", UserError),
+        (weights, UserError),
+        (run / "checkpoints" / "new.txt", UserError),
+        (loop, StorageError),
     ):
-        assert said in sentence(dragoman("translate", run, "-i", text, "-o", output), code)
-    assert text.read_text() == "one two\n"
+        with pytest.raises(error, match=str(output)):
+            _check_output(output, text, RunDir(run))
+    _check_output(tmp_path / "new.txt", text, RunDir(run))
+    refused = dragoman("translate", run, "-i", text, "-o", weights)
+    assert str(weights) in sentence(refused, 2)
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
 

@@ -47,35 +47,35 @@ def test_one_host_alone_may_use_loopback():
 def test_a_named_interface_is_taken_and_a_missing_one_named():
     other = Interface("ib0", "10.9.0.1", 24)
     have = {"a": [private(1), other], "b": [private(2)]}
-    with pytest.raises(UserError, match=r"b: has no interface ib0 .* ens5 10\.0\.3\.2"):
+    with pytest.raises(UserError, match=r"^b: .*ib0.* ens5 10\.0\.3\.2"):
         choose_interfaces(cluster(interface="ib0"), {}, have)
 
 
 def test_an_address_that_no_interface_has_is_refused():
     have = {"a": [private(1)], "b": [private(2)]}
-    with pytest.raises(UserError, match=r"a: none of its interfaces has 10\.0\.3\.9"):
+    with pytest.raises(UserError, match=r"^a: .*interfaces.* 10\.0\.3\.9"):
         choose_interfaces(with_address("10.0.3.9"), {}, have)
 
 
 def test_without_a_common_network_or_with_two_the_list_must_say():
     apart = {"a": [Interface("e", "10.1.0.1", 24)], "b": [Interface("e", "10.2.0.1", 24)]}
-    with pytest.raises(UserError, match=r"a: is on no private network with all other hosts"):
+    with pytest.raises(UserError, match=r"^a: .*no private network"):
         choose_interfaces(cluster(), {}, apart)
     second = {name: Interface("x", f"192.168.1.{n}", 24) for n, name in ((1, "a"), (2, "b"))}
     both = {"a": [private(1), second["a"]], "b": [private(2), second["b"]]}
-    with pytest.raises(UserError, match=r"a: shares several networks .*ens5, x"):
+    with pytest.raises(UserError, match=r"^a: .*several networks.*ens5, x"):
         choose_interfaces(cluster(), {}, both)
 
 
 def test_public_addresses_are_refused_unless_allowed():
-    with pytest.raises(UserError, match=r"b: its name stands for 8\.8\.8\.8, a public address"):
+    with pytest.raises(UserError, match=r"^b: .*8\.8\.8\.8.*public"):
         check_public(cluster(), {"a": ["10.0.3.1"], "b": ["8.8.8.8"]})
-    with pytest.raises(UserError, match=r"a: address = '8\.8\.4\.4' is a public address"):
+    with pytest.raises(UserError, match=r"^a: address = '8\.8\.4\.4'.*public"):
         check_public(with_address("8.8.4.4"), {})
     check_public(cluster(allow_public=True), {"b": ["8.8.8.8"]})
     public = {"a": [Interface("e", "8.8.8.1", 24)], "b": [Interface("e", "8.8.8.2", 24)]}
     meanings = {"a": ["8.8.8.1"], "b": ["8.8.8.2"]}
-    with pytest.raises(UserError, match=r"a: e has the public address 8\.8\.8\.1"):
+    with pytest.raises(UserError, match=r"^a: e .*public.*8\.8\.8\.1"):
         choose_interfaces(cluster(), meanings, public)
     assert choose_interfaces(cluster(allow_public=True), meanings, public)["b"].name == "e"
 
@@ -85,5 +85,5 @@ def test_a_private_address_in_the_list_answers_for_a_public_name():
 
 
 def test_two_names_of_one_host_are_refused():
-    with pytest.raises(UserError, match=r"b: is listed twice, a stands for 10\.0\.3\.1 too"):
+    with pytest.raises(UserError, match=r"^b: .*twice.*\ba\b.*10\.0\.3\.1"):
         check_twice(cluster(), {"a": ["10.0.3.1"], "b": ["10.0.3.1"]})

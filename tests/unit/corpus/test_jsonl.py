@@ -59,7 +59,7 @@ def test_a_line_without_both_texts_is_refused_with_file_and_line(tmp_path, line,
 
 def test_a_text_where_an_object_should_be_is_refused(tmp_path):
     path = write(tmp_path, '{"translation": "one"}\n')
-    with pytest.raises(UserError, match=r"a\.jsonl, line 1: there is no key translation\.en"):
+    with pytest.raises(UserError, match=r"a\.jsonl, line 1: .*translation\.en"):
         list(read_jsonl(path, "translation.en", "translation.de"))
 
 

@@ -127,7 +127,7 @@ def test_the_sides_come_in_the_order_asked_for(cache, mirror, europarl, language
 
 
 def test_other_languages_are_refused_before_anything_is_fetched(cache, mirror):
-    with pytest.raises(UserError, match="is in deu and eng, not in fr and en"):
+    with pytest.raises(UserError, match=r"deu and eng.* fr and en"):
         fetch_public(EUROPARL, ("fr", "en"), cache, mirror.as_uri())
 
 
@@ -193,7 +193,7 @@ def test_the_index_is_built_once(cache, mtdata):
 
 def test_an_index_that_cannot_be_built_says_what_mtdata_said(cache, mtdata):
     mtdata(failing="no such thing")
-    with pytest.raises(RunError, match=r"mtdata 9\.9 could not build its index \(no such thing\)"):
+    with pytest.raises(RunError, match=r"mtdata 9\.9 .*no such thing"):
         resolve("OPUS-books-v1-deu-eng", cache)
 
 
@@ -331,5 +331,5 @@ def test_an_unknown_test_set_gives_the_near_ones(cache):
 
 
 def test_a_pair_that_a_test_set_has_not_is_answered_with_those_it_has(cache):
-    with pytest.raises(UserError, match=r"wmt14: sacreBLEU has no en-xx in it, only .*en-de"):
+    with pytest.raises(UserError, match=r"wmt14: .*en-xx.*en-de"):
         fetch_test_set("wmt14", "en-xx", cache)

@@ -77,7 +77,7 @@ def test_a_truncated_archive_is_named(tmp_path, suffix):
 
 def test_sides_of_different_length_are_refused_with_the_line(tmp_path):
     write(tmp_path, b"one\ntwo\nthree\n", b"eins\nzwei\n")
-    with pytest.raises(UserError, match=r"a\.de ends after line 2, but .*a\.en goes on"):
+    with pytest.raises(UserError, match=r"a\.de .*line 2.*a\.en"):
         list(read_pairs(data(tmp_path), "train"))
 
 
@@ -91,14 +91,14 @@ def test_empty_and_missing_files_are_named(tmp_path):
     with pytest.raises(UserError, match=r"a\.en: no such file"):
         list(read_pairs(data(tmp_path), "train"))
     write(tmp_path, b"", b"")
-    with pytest.raises(UserError, match=r"a\.en \+ a\.de: gives not a single pair"):
+    with pytest.raises(UserError, match=r"a\.en \+ a\.de: "):
         list(read_pairs(data(tmp_path), "train"))
 
 
 def test_a_memory_without_the_languages_is_told_apart_from_a_small_one(tmp_path):
     (tmp_path / "a.tmx").write_text(TMX, encoding="utf-8")
     source = TmxSource(kind="tmx", file="a.tmx", languages="fr-nl")
-    with pytest.raises(UserError, match=r"a\.tmx: gives not a single pair in fr and nl"):
+    with pytest.raises(UserError, match=r"a\.tmx: .* fr and nl"):
         list(read_pairs(data(tmp_path, source), "train"))
 
 
@@ -161,7 +161,7 @@ def test_message_catalogs_are_found_in_their_folder(tmp_path):
     (tmp_path / "po" / "de.po").write_text(CATALOG, encoding="utf-8")
     source = GettextSource(kind="gettext", folder="po")
     assert list(read_pairs(data(tmp_path, source), "train")) == [("one", "eins")]
-    with pytest.raises(UserError, match="no message catalogs of language fr"):
+    with pytest.raises(UserError, match=r"catalogs .*\bfr\b"):
         list(read_pairs(data(tmp_path, source, target_language="fr"), "train"))
 
 

@@ -61,7 +61,7 @@ def test_a_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
 
 def test_a_nul_byte_is_refused_with_file_and_line(tmp_path):
     path = write(tmp_path, b"one\ntwo\nth\0ree\n")
-    with pytest.raises(UserError, match=r"a\.txt, line 3: holds a NUL byte"):
+    with pytest.raises(UserError, match=r"a\.txt, line 3: .*NUL"):
         list(read_lines(path))
 
 
@@ -81,7 +81,7 @@ def test_the_longest_line_is_read_and_one_byte_more_is_refused(tmp_path):
     longest = b"a" * LONGEST_LINE_BYTES
     assert len(list(read_lines(write(tmp_path, b"b\n" + longest + b"\nc\n")))) == 3
     path = write(tmp_path, b"b\n" + longest + b"a\nc\n")
-    with pytest.raises(UserError, match=r"a\.txt, line 2: longer than 10 MB"):
+    with pytest.raises(UserError, match=r"a\.txt, line 2: .* 10 MB"):
         list(read_lines(path))
 
 
@@ -95,7 +95,7 @@ def test_an_archive_that_unpacks_to_one_endless_line_is_not_unpacked(tmp_path, m
 
     monkeypatch.setattr(gzip.GzipFile, "read1", counted_read1)
     path = write(tmp_path, gzip.compress(b"a" * (3 * LONGEST_LINE_BYTES)), "bomb.gz")
-    with pytest.raises(UserError, match=r"bomb\.gz, line 1: longer than 10 MB"):
+    with pytest.raises(UserError, match=r"bomb\.gz, line 1: .* 10 MB"):
         list(read_lines(path))
     assert sum(map(len, read)) <= LONGEST_LINE_BYTES + BLOCK_BYTES
 
@@ -104,7 +104,7 @@ def test_an_archive_that_expands_as_no_text_does_is_given_up(tmp_path, monkeypat
     monkeypatch.setattr(text, "FREELY_EXPANDED_BYTES", 100_000)
     for suffix, compress in COMPRESS.items():
         path = write(tmp_path, compress(b"line\n" * 400_000), f"bomb.{suffix}")
-        with pytest.raises(UserError, match=rf"bomb\.{suffix}: .* more than 200 times as many"):
+        with pytest.raises(UserError, match=rf"bomb\.{suffix}: .* 200 times"):
             list(read_lines(path))
     small = write(tmp_path, gzip.compress(b"line\n" * 20_000), "small.gz")
     assert len(list(read_lines(small))) == 20_000
@@ -136,7 +136,7 @@ def test_lines_come_before_the_file_is_read_to_its_end(tmp_path):
 def test_a_damaged_archive_is_one_sentence(tmp_path, suffix):
     whole = COMPRESS[suffix](b"".join(b"line %d\n" % number for number in range(10_000)))
     torn = whole[:10] + bytes(byte ^ 255 for byte in whole[10:])
-    with pytest.raises(UserError, match=rf"a\.{suffix}: cannot be read to its end.*bring it again"):
+    with pytest.raises(UserError, match=rf"a\.{suffix}: .*bring it again"):
         list(read_lines(write(tmp_path, torn, f"a.{suffix}")))
 
 
@@ -154,7 +154,7 @@ def test_what_follows_a_whole_stream_is_not_ignored(tmp_path, suffix, damage):
     first, second = COMPRESS[suffix](b"one\n"), bytearray(COMPRESS[suffix](b"two\n"))
     second[0] ^= 0xFF
     rest = bytes(second) if damage == "header" else b"<html>404</html>"
-    with pytest.raises(UserError, match=rf"a\.{suffix}: cannot be read to its end.*bring it again"):
+    with pytest.raises(UserError, match=rf"a\.{suffix}: .*bring it again"):
         list(read_lines(write(tmp_path, first + rest, f"a.{suffix}")))
 
 
@@ -168,7 +168,7 @@ def test_a_truncated_zstandard_archive_is_named(tmp_path):
     zstd = pytest.importorskip("backports.zstd")
     whole = zstd.compress(b"".join(b"line %d\n" % number for number in range(10_000)))
     for broken in (whole[: len(whole) // 2], b"not an archive"):
-        with pytest.raises(UserError, match=r"a\.zst: cannot be read to its end.*bring it again"):
+        with pytest.raises(UserError, match=r"a\.zst: .*bring it again"):
             list(read_lines(write(tmp_path, broken, "a.zst")))
 
 

@@ -40,7 +40,7 @@ def test_compressed_tables_read_like_plain_ones(tmp_path):
 @pytest.mark.parametrize("row", [b"two", b""])
 def test_a_row_with_too_few_columns_is_refused_with_file_and_line(tmp_path, row):
     path = write(tmp_path, b"one\teins\n" + row + b"\nthree\tdrei\n")
-    with pytest.raises(UserError, match=r"a\.tsv, line 2: column 2 is missing, there are 1"):
+    with pytest.raises(UserError, match=r"a\.tsv, line 2: column 2 .* 1"):
         list(read_tsv(path, 1, 2))
 
 

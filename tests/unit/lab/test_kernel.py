@@ -13,9 +13,7 @@ from dragoman.lab.session import run_in_lab
 def test_without_rights_one_sentence_says_so(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for attempt in (Lab.up, Lab.open, lambda: run_in_lab(["true"], 2, "none")):
-        with pytest.raises(
-            UserError, match="needs root, to make network namespaces; run it as sudo"
-        ):
+        with pytest.raises(UserError, match="sudo"):
             attempt()
 
 

@@ -65,7 +65,7 @@ def test_addresses_are_distinct_and_inside_for_the_largest_lab():
 def test_a_node_goes_by_its_name_or_number():
     assert LAYOUT.node("node2") == LAYOUT.node("2") == LAYOUT.nodes[1]
     for name in ("node4", "0", "node", "machine"):
-        with pytest.raises(UserError, match="its nodes are node1 to node3"):
+        with pytest.raises(UserError, match="node1 to node3"):
             LAYOUT.node(name)
 
 

@@ -23,7 +23,7 @@ def test_a_rate_is_read_and_written_alike(text, bits):
     "text", ["", "100", "mbit", "100mb", "-1mbit", "1e3mbit", "100 mbit/s", "1mbit 2", "fast"]
 )
 def test_nonsense_is_no_rate(text):
-    with pytest.raises(UserError, match=r"is no rate; write a number with kbit, mbit or gbit"):
+    with pytest.raises(UserError, match=r"kbit, mbit or gbit"):
         parse_rate(text)
 
 

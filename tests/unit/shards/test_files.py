@@ -94,11 +94,11 @@ def test_ids_that_the_model_has_no_row_for_are_found(tmp_path, tokens, bounds, s
 @pytest.mark.parametrize("content", [np.zeros((2, 2), dtype=int), np.zeros(3)])
 def test_a_shard_of_something_else_is_not_opened(tmp_path, content):
     files = write_shard(tmp_path / "shards", "train-00000", content, np.array([0, 1, 2]))
-    with pytest.raises(CorruptFileError, match=r"tokens\.npy: is not a list of integers"):
+    with pytest.raises(CorruptFileError, match=r"tokens\.npy"):
         Shards(tmp_path, files)
 
 
 def test_half_a_shard_is_not_opened(tmp_path):
     files = write(tmp_path, PAIRS)
-    with pytest.raises(CorruptFileError, match=r"bounds\.npy: is not listed in the data passport"):
+    with pytest.raises(CorruptFileError, match=r"bounds\.npy.*passport"):
         Shards(tmp_path, files[:1])
