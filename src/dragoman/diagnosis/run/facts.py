@@ -1,6 +1,7 @@
 """All facts of a run: what every answer reads. Each is derived once, when it is first needed."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -83,6 +84,8 @@ class RunFacts:
         return silences_of(self.attempts, self.record.tables, self.step_parts, self.silent_s)
 
 
-def read_facts(run: RunDir, read_at: float) -> RunFacts:
-    """Returns the facts of a run directory; `read_at` is the present, for what is still silent."""
-    return RunFacts(read_run(run, read_at))
+def read_facts(
+    run: RunDir, read_at: float, progress: Callable[[int], None] = lambda read_bytes: None
+) -> RunFacts:
+    """`read_at` is the present, in seconds since 1970; `progress` is called with bytes read."""
+    return RunFacts(read_run(run, read_at, progress))

@@ -1,6 +1,6 @@
 """Reads all files of a run into one value, which names the files that are damaged."""
 
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -9,13 +9,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dragoman.checkpoints.names import step_of
 from dragoman.config import Config
-from dragoman.console import Progress
 from dragoman.diagnosis.run.settings import read_settings
 from dragoman.diagnosis.run.validate import validated
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
-from dragoman.telemetry.read.events import event_files
 from dragoman.telemetry.read.tables import RunTables, read_tables
 
 Content = TypeVar("Content", bound=BaseModel)
@@ -98,8 +96,10 @@ class RunRecord:
     read_at: float
 
 
-def read_run(run: RunDir, read_at: float) -> RunRecord:
-    """`read_at`: the present, in seconds since 1970."""
+def read_run(
+    run: RunDir, read_at: float, progress: Callable[[int], None] = lambda read_bytes: None
+) -> RunRecord:
+    """`read_at` is the present, in seconds since 1970; `progress` is called with bytes read."""
     if not run.config.is_file():
         raise UserError(
             f"{run.root}: is not a run directory, it holds no config.toml; "
@@ -118,7 +118,7 @@ def read_run(run: RunDir, read_at: float) -> RunRecord:
             unreadable.append(f"{path}: is not what this version writes, so it was left out")
         return None
 
-    tables, left_out = validated(_tables(run))
+    tables, left_out = validated(_tables(run, progress))
     if tables.unread_lines:
         lines = "1 line is" if tables.unread_lines == 1 else f"{tables.unread_lines:,} lines are"
         unreadable.append(
@@ -146,13 +146,9 @@ def read_run(run: RunDir, read_at: float) -> RunRecord:
     )
 
 
-def _tables(run: RunDir) -> RunTables:
+def _tables(run: RunDir, progress: Callable[[int], None]) -> RunTables:
     try:
-        if not sys.stderr.isatty():
-            return read_tables(run)
-        size = sum(path.stat().st_size for _, _, path in event_files(run))
-        with Progress(f"reading {run.events}", "bytes", size, to_stderr=True) as progress:
-            return read_tables(run, progress.advance)
+        return read_tables(run, progress)
     except OSError as error:
         raise UserError(
             f"{run.events}: cannot be read ({error.strerror or error}); "

@@ -70,7 +70,7 @@ def timeline_of(record: RunRecord) -> RunTimeline:
             steps = done["step"][rows]
             is_repeated[rows] = steps >= least_from(steps)[1:]
             counts[rows] = ~is_repeated[rows] & (steps < lost_from[number])
-    own_rows = [_rows_of_lowest_rank(done, files[number], is_repeated) for number in lifetimes]
+    own_rows = [_own_rows(done, files[number], is_repeated) for number in lifetimes]
     last = max(lifetimes, default=0)
     silent_s = silence_s(lifetimes[last], record.heartbeat_at, record.read_at) if lifetimes else 0.0
     attempts = [
@@ -98,7 +98,7 @@ def timeline_of(record: RunRecord) -> RunTimeline:
     )
 
 
-def _rows_of_lowest_rank(done: Table, files: Sequence[Array], is_repeated: Array) -> Array:
+def _own_rows(done: Table, files: Sequence[Array], is_repeated: Array) -> Array:
     """Returns the steps of an attempt as the lowest rank recorded them; what its file lacks, torn
     or lost, comes from the others."""
     found = files[0] if files else np.empty(0, dtype=np.int64)
