@@ -40,7 +40,7 @@ SILENCE_OVER_LONGEST_GAP = 3.0
 
 AttemptState = Literal["training", "preempted", "failed", "finished", "broken off"]
 _WORK = (StepDone, Evaluated, CheckpointSaved)
-Kind = TypeVar("Kind", Evaluated, CheckpointSaved)
+Work = TypeVar("Work", Evaluated, CheckpointSaved)
 
 
 class End(NamedTuple):
@@ -190,8 +190,8 @@ def least_from(steps: Array) -> Array:
 
 
 def _recorded(
-    kind: type[Kind], tables: RunTables, number: int, own: OwnSteps
-) -> tuple[list[Kind], Array]:
+    kind: type[Work], tables: RunTables, number: int, own: OwnSteps
+) -> tuple[list[Work], Array]:
     """Returns the evaluations or saves of an attempt, and a mask of those that it has gone back
     behind: their step was done again."""
     table = tables[kind]

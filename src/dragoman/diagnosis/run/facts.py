@@ -86,5 +86,5 @@ class RunFacts:
 def read_facts(
     run: RunDir, read_at: float, progress: Callable[[int], None] = lambda read_bytes: None
 ) -> RunFacts:
-    """Returns the facts of a run directory; `read_at` is the present, for what is still silent."""
+    """`read_at` is the present, in seconds since 1970; `progress` is called with bytes read."""
     return RunFacts(read_run(run, read_at, progress))

@@ -17,12 +17,12 @@ from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.telemetry.events import Incident
 from dragoman.telemetry.read.tables import Array
 
-Kind = Literal["broken off", "failed", "preempted", "rolled back", "not whole"]
+FaultKind = Literal["broken off", "failed", "preempted", "rolled back", "not whole"]
 
 
 @dataclass(frozen=True)
 class Fault:
-    kind: Kind
+    kind: FaultKind
     """broken off: no rank recorded an end. rolled back: the attempt diverged and went back itself.
     not whole: the attempt ended well, and its newest checkpoint could not be used."""
     what: str
@@ -241,7 +241,7 @@ def _ending(attempt: Attempt, last_step: int) -> Fault | None:
             rank=attempt.leading_rank if attempt.ranks == 1 else None,
             host=attempt.host_names[0] if len(attempt.host_names) == 1 else "",
         )
-    kind: Kind = "failed" if "failed" in states else "preempted"
+    kind: FaultKind = "failed" if "failed" in states else "preempted"
     at, writer, event = next(end for end in attempt.ends if end.event.state == kind)
     rank: int | None = event.culprit_rank
     host = event.culprit_host

@@ -51,97 +51,77 @@ def why_no_common_step(steps: Table) -> str:
 def timeline_of(record: RunRecord) -> RunTimeline:
     tables = record.tables
     done = tables[StepDone]
-    by_attempt = _rows_of_steps(done)
-    lifetimes = lifetimes_of(tables)
-    numbers = sorted(lifetimes)
-    starts = {number: last_event_by_rank(AttemptStarted, tables, number) for number in numbers}
-    first_steps = _first_steps(numbers, starts, by_attempt, done)
-    silent_s = 0.0
-    if numbers:
-        silent_s = silence_s(lifetimes[numbers[-1]], record.heartbeat_at, record.read_at)
-
-    attempts: list[Attempt] = []
-    counting: list[Array] = []
-    rows_by_rank: dict[int, list[Array]] = defaultdict(list)
-    lost_from_step = math.inf
-    for number in reversed(numbers):
-        files = by_attempt.get(number, {})
-        not_repeated = {
-            rank: rows[done["step"][rows] < least_from(done["step"][rows])[1:]]
-            for rank, rows in files.items()
-        }
-        kept = {
-            rank: rows[done["step"][rows] < lost_from_step] for rank, rows in not_repeated.items()
-        }
-        own = _recorded_by_the_lowest(files, not_repeated, done)
-        counts = np.isin(own, np.concatenate([own[:0], *kept.values()]))
-        attempts.append(
-            attempt_of(
-                record,
-                number,
-                lifetimes[number],
-                starts[number],
-                OwnSteps(first_steps[number], lost_from_step, done.where(own), ~counts),
-                silent_s if number == numbers[-1] else math.inf,
-            )
+    files: dict[int, list[Array]] = defaultdict(list)  # of each attempt: rows of its ranks
+    for (number, _), place in slices_by_file(done).items():
+        files[number].append(np.arange(place.start, place.stop))
+    lifetimes = dict(sorted(lifetimes_of(tables).items()))
+    starts = {number: last_event_by_rank(AttemptStarted, tables, number) for number in lifetimes}
+    first_steps = _first_steps(starts, done, files)
+    lost_from = {
+        number: min((step for n, step in first_steps.items() if n > number), default=math.inf)
+        for number in lifetimes
+    }
+    is_repeated = np.zeros(len(done), dtype=bool)
+    counts = np.zeros(len(done), dtype=bool)
+    for number in lifetimes:
+        for rows in files[number]:
+            steps = done["step"][rows]
+            is_repeated[rows] = steps >= least_from(steps)[1:]
+            counts[rows] = ~is_repeated[rows] & (steps < lost_from[number])
+    own_rows = [_own_rows(done, files[number], is_repeated) for number in lifetimes]
+    last = max(lifetimes, default=0)
+    silent_s = silence_s(lifetimes[last], record.heartbeat_at, record.read_at) if lifetimes else 0.0
+    attempts = [
+        attempt_of(
+            record,
+            number,
+            lifetime,
+            starts[number],
+            OwnSteps(first_steps[number], lost_from[number], done.where(own), ~counts[own]),
+            silent_s if number == last else math.inf,
         )
-        counting.append(own[counts])
-        for rank, rows in kept.items():
-            rows_by_rank[rank].append(rows)
-        lost_from_step = min(lost_from_step, first_steps[number])
-    attempts.reverse()
-    together = np.concatenate([np.empty(0, dtype=np.int64), *reversed(counting)])
-    in_order = together[np.argsort(done["step"][together], kind="stable")]
+        for (number, lifetime), own in zip(lifetimes.items(), own_rows, strict=True)
+    ]
+    counting = np.concatenate([np.empty(0, dtype=np.int64), *own_rows])
+    counting = counting[counts[counting]]
     return RunTimeline(
         attempts=attempts,
-        steps=done.where(in_order),
+        steps=done.where(counting[np.argsort(done["step"][counting], kind="stable")]),
         rows_by_rank={
-            rank: np.concatenate(rows[::-1]) for rank, rows in sorted(rows_by_rank.items())
+            rank: np.flatnonzero(counts & (done["rank"] == rank))
+            for rank in np.unique(done["rank"]).tolist()
         },
         evaluations=_counting_evaluations(attempts),
         silent_s=silent_s,
     )
 
 
-def _rows_of_steps(done: Table) -> dict[int, dict[int, Array]]:
-    """Attempt -> rank -> numbers of rows, as they were written."""
-    found: dict[int, dict[int, Array]] = defaultdict(dict)
-    for (attempt, rank), rows in slices_by_file(done).items():
-        found[attempt][rank] = np.arange(rows.start, rows.stop)
+def _own_rows(done: Table, files: Sequence[Array], is_repeated: Array) -> Array:
+    """Returns the steps of an attempt as the lowest rank recorded them; what its file lacks, torn
+    or lost, comes from the others."""
+    found = files[0] if files else np.empty(0, dtype=np.int64)
+    for rows in files[1:]:
+        standing = rows[~is_repeated[rows]]
+        missing = standing[~np.isin(done["step"][standing], done["step"][found])]
+        if len(missing):
+            found = np.concatenate([found, missing])
+            found = found[np.argsort(done["at"][found], kind="stable")]
     return found
 
 
-def _recorded_by_the_lowest(
-    files: Mapping[int, Array], not_repeated: Mapping[int, Array], done: Table
-) -> Array:
-    """Rows of the lowest rank that has any; what its file lacks, torn or lost, from the others."""
-    ranks = sorted(files)
-    own = files[ranks[0]] if ranks else np.empty(0, dtype=np.int64)
-    for rank in ranks[1:]:
-        rows = not_repeated[rank]
-        missing = rows[~np.isin(done["step"][rows], done["step"][own])]
-        if len(missing):
-            own = np.concatenate([own, missing])
-            own = own[np.argsort(done["at"][own], kind="stable")]
-    return own
-
-
 def _first_steps(
-    numbers: Sequence[int],
     starts: Mapping[int, Mapping[int, AttemptStarted]],
-    by_attempt: Mapping[int, Mapping[int, Array]],
     done: Table,
+    files: Mapping[int, Sequence[Array]],
 ) -> dict[int, int]:
     """As the attempt recorded it at its start; else its first recorded step; else the next one."""
     found = {}
     last_done = 0
-    for number in numbers:
-        rows = by_attempt.get(number, {}).values()
-        if starts[number]:
-            found[number] = starts[number][min(starts[number])].first_step
-        else:
-            found[number] = min((int(done["step"][r].min()) for r in rows), default=last_done + 1)
-        last_done = max((int(done["step"][r[-1]]) for r in rows), default=last_done)
+    for number, by_rank in starts.items():
+        steps = [done["step"][rows] for rows in files[number]]
+        recorded = min((int(own.min()) for own in steps), default=last_done + 1)
+        found[number] = by_rank[min(by_rank)].first_step if by_rank else recorded
+        last_done = max((int(own[-1]) for own in steps), default=last_done)
     return found
 
 
