@@ -191,10 +191,10 @@ def answer_in_words(use: DeviceUse, shares: Shares) -> str:
             if share >= WORTH_NAMING
         ]
         if shares.rest >= REST_SHARE:
-            waits.append(f"{percent(shares.rest)} in what is not timed by itself")
+            waits.append(f"{percent(shares.rest)} on what is not timed separately")
         also = f"; the rank that waits longest spends {listed(waits)}" if waits else ""
         sentences.append(
-            f"In the mean over ranks the {'GPUs' if use.is_gpu else 'CPUs'} compute during "
+            f"On average over the ranks, the {'GPUs' if use.is_gpu else 'CPUs'} compute during "
             f"{percent(use.computing)} of a step{also}."
         )
     if not math.isnan(use.flops):
@@ -202,7 +202,7 @@ def answer_in_words(use: DeviceUse, shares: Shares) -> str:
         if not math.isnan(use.efficiency):
             of_it = f", {percent(use.efficiency)} while they compute"
         sentences.append(
-            f"Model FLOPs utilisation is {percent(use.flops)} of what they reach in large matrix "
+            f"Model FLOPs utilization is {percent(use.flops)} of what they reach in large matrix "
             f"products{of_it}."
         )
     return " ".join([*sentences, *_sensors_in_words(use, shares)])
@@ -225,19 +225,19 @@ def _sensors_in_words(use: DeviceUse, shares: Shares) -> list[str]:
     looks_busier = use.driver - use.computing >= MORE_THAN_COMPUTING
     if use.driver >= LOOKS_BUSY and looks_busier and in_collectives >= MORE_THAN_COMPUTING:
         found.append(
-            f"The driver shows {percent(use.driver)} utilisation although they wait: a collective "
+            f"The driver shows {percent(use.driver)} utilization although they wait: a collective "
             "that waits for other nodes is a kernel that spins, and counts as busy."
         )
     elif not math.isnan(use.driver):
-        found.append(f"The driver shows {percent(use.driver)} utilisation.")
+        found.append(f"The driver shows {percent(use.driver)} utilization.")
     if use.power >= AT_THE_LIMIT:
         found.append(f"They run at their power limit ({percent(use.power)}), which bounds them.")
     elif not math.isnan(use.power):
-        found.append(f"They draw {percent(use.power)} of the power that they may.")
+        found.append(f"They draw {percent(use.power)} of their power limit.")
     if not math.isnan(use.cpu) and not use.is_gpu:
         others = ""
         if use.foreign_cpu >= MUCH_FOREIGN:
-            others = f", {percent(use.foreign_cpu)} with other programs than this run"
+            others = f", {percent(use.foreign_cpu)} of it with programs other than this run"
         found.append(f"The processors of the hosts are {percent(use.cpu)} busy{others}.")
     return found
 
@@ -253,11 +253,11 @@ def _advice(use: DeviceUse, verdict: str, shares: Shares) -> str:
         return f"Most of the waiting is for {largest}: see the answer about the network."
     if use.efficiency < POOR_EFFICIENCY or (use.is_gpu and use.power < LOW_POWER):
         return (
-            "They are never idle and yet do little: the products are too small. Raise "
+            "They are never idle but achieve little: the matrix products are too small. Raise "
             "training.micro_batch_tokens as far as memory allows, or use training.precision bf16."
         )
     if not use.is_gpu and use.cpu < IDLE_CORES:
-        return "Cores stand idle: start more workers, or let each use more threads."
+        return "Cores are idle: start more workers, or let each use more threads."
     return ""
 
 

@@ -128,7 +128,7 @@ def _sentence(run: RunFacts, spent: TimeSpent) -> str:
         sentence += f" {count(len(faults.faults), 'fault')} cost {wall_time(faults.cost_s)} of it."
     if prices.host_per_hour:
         cost = cost_of(run.attempts, prices.host_per_hour)
-        sentence += f" At the price that is set it cost {cost:,.2f} {prices.currency}{so_far}."
+        sentence += f" At the configured price it cost {cost:,.2f} {prices.currency}{so_far}."
     return sentence
 
 

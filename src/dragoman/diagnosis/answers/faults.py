@@ -16,7 +16,7 @@ LOW_GOODPUT = 0.95
 NOTABLE_LOSS_S = 1.0
 
 _WORDS = {
-    "broken off": "broke off without a word",
+    "broken off": "ended without a reason",
     "failed": "failed",
     "preempted": "was asked to stop",
     "rolled back": "went back to a checkpoint by itself",

@@ -50,9 +50,9 @@ def _sentence(run: RunFacts, total_s: float) -> str:
     longest = sorted(silences, key=lambda silence: -silence.seconds)[:MOST_NAMED]
     named = [_in_words(silence) for silence in longest]
     more = f" and {len(silences) - MOST_NAMED} more times" if len(silences) > MOST_NAMED else ""
-    sentence = f"Nothing went on for {wall_time(total_s)}: {listed(named)}{more}."
+    sentence = f"Nothing happened for {wall_time(total_s)}: {listed(named)}{more}."
     if len(silences) == 1:
-        sentence = f"Nothing went on for {named[0]}."
+        sentence = f"Nothing happened for {named[0]}."
     ended = {silence.attempt for silence in silences if silence.is_last}
     reasons = [
         f"Attempt {attempt.number} then ended: {attempt.reason.splitlines()[0].rstrip('.')}."

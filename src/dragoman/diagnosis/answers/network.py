@@ -117,8 +117,8 @@ def _sentence(
         ]
     if missing_ranks:
         sentences.append(
-            f"Of {count(missing_ranks, 'rank')} nothing was recorded, so the network's part may in "
-            "truth be smaller."
+            f"Nothing was recorded of {count(missing_ranks, 'rank')}, so the network's part may be "
+            "smaller than this."
         )
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -135,9 +135,9 @@ def _verdict_in_words(found: RunBottleneck, ranks: int) -> str:
             )
         case "latency-bound":
             return (
-                f"The way through the network is the bottleneck, not its rate: of {step} the ranks "
-                f"wait {seconds(split.network_s)} ({percent(shares.network)}) for it, and so many "
-                f"messages with nothing in them would take about as long; {computing}."
+                f"The latency of the network is the bottleneck, not its rate: of {step} the ranks "
+                f"wait {seconds(split.network_s)} ({percent(shares.network)}) for it, and as many "
+                f"empty messages would take about as long; {computing}."
             )
         case "straggler":
             return _straggler_in_words(found, step)
@@ -152,12 +152,12 @@ def _verdict_in_words(found: RunBottleneck, ranks: int) -> str:
         "waiting for the slowest rank": shares.straggling,
         "waiting for data": shares.data,
         "waiting for a checkpoint's copy": shares.checkpoint,
-        "what is not timed by itself": shares.rest,
+        "what is not timed separately": shares.rest,
     }
     named = [f"{what} {percent(share)}" for what, share in others.items() if share >= WORTH_NAMING]
     rest = f"; {listed(named)}" if named else ""
     if ranks == 1:
-        return f"There was one worker and so no traffic between nodes: of {step} {computing}{rest}."
+        return f"One worker sends nothing to other nodes: of {step} {computing}{rest}."
     return f"The network is not the bottleneck: of {step} {computing}{rest}."
 
 
@@ -174,8 +174,8 @@ def _straggler_in_words(found: RunBottleneck, step: str) -> str:
     waits = f"{seconds(split.straggling_s)} ({percent(shares.straggling)})"
     if not late.is_always_the_same:
         words = (
-            f"{opening}: of {step} the first rank waits {waits} for the last, which is now one and "
-            "now another."
+            f"{opening}: of {step} the first rank waits {waits} for the last one, which changes "
+            "from step to step."
         )
         return f"{words} {whose_waiting(late)}." if late.early else words
     why = because_of_data(late) if data_makes_late(split) else ""
@@ -204,7 +204,7 @@ def _second_in_words(found: RunBottleneck) -> str:
         if share >= BOUND_SHARE and verdict != first
         for what, lasts_s in [named[verdict]]
     ]
-    return f"Beside that {listed(others)}." if others else ""
+    return f"In addition, {listed(others)}." if others else ""
 
 
 def _when_in_words(found: RunBottleneck) -> str:
@@ -236,14 +236,14 @@ def _traffic_in_words(hosts: Sequence[HostTraffic]) -> str:
     received = [host.rates["received"] for host in hosts]
     each = "Each node" if len(hosts) > 1 else hosts[0].host
     words = (
-        f"{each} sent {_range(sent)} and received {_range(received)} in the mean, "
+        f"{each} sent {_range(sent)} and received {_range(received)} on average, "
         f"{size(max(host.bytes_per_step['sent'] for host in hosts))} a step"
     )
     if hosts[0].interface == LOOPBACK:
         words += ", all of it within the host"
     for slowest in by_port(hosts)[:1]:
         use = percent(max(*sent, *received) / slowest.port_rate)
-        words += f", {use} of the {bit_rate(slowest.port_rate)} that the port says it can"
+        words += f", {use} of the {bit_rate(slowest.port_rate)} that the port announces"
     return words + "."
 
 
@@ -256,7 +256,7 @@ def _slow_port_in_words(found: RunBottleneck, hosts: Sequence[HostTraffic]) -> s
     """Names the port that promises more than passes, or the one that all wait for."""
 
     def announced(host: HostTraffic) -> str:
-        return f"{host.interface} of {host.host} says {bit_rate(host.port_rate)}"
+        return f"{host.interface} of {host.host} announces {bit_rate(host.port_rate)}"
 
     if capped := capped_host(found, hosts):
         at_most = rate_while_waiting(found, capped)
@@ -280,7 +280,7 @@ def _retransmitted_in_words(found: RunBottleneck, hosts: Sequence[HostTraffic]) 
     is_network = found.verdict in ("network-bound", "latency-bound")
     if not is_network or share <= MUCH_RETRANSMITTED:
         return ""
-    return f"{percent(share)} of the packets had to be sent again."
+    return f"{percent(share)} of the packets were sent again."
 
 
 def _step_figures(split: StepSplit, ranks: int) -> list[Figure]:
@@ -313,7 +313,7 @@ def _traffic_figures(hosts: Sequence[HostTraffic]) -> list[Figure]:
     found = []
     for host in hosts:
         read = f"the most in one reading of {host.interface}"
-        port = f"what {host.interface} says of itself; what is on the way may be slower"
+        port = f"announced by {host.interface}; what is on the way may be slower"
         used = max(host.rates.values())
         of_carried = used / host.carried if host.carried > 0 else math.nan
         of_port = used / host.port_rate if host.carried > 0 else math.nan

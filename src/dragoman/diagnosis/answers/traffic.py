@@ -51,7 +51,7 @@ def answer(run: RunFacts) -> Finding:
     if not len(run.steps):
         return unknown(KEY, QUESTION, "no step has been recorded")
     if max(attempt.ranks for attempt in run.attempts) == 1:
-        sentence = "There was one worker, so that nothing had to travel between nodes."
+        sentence = "There was one worker, so nothing had to travel between nodes."
         return Finding(KEY, QUESTION, "no traffic", "high", sentence, [])
     hosts = run.host_traffic
     verdict = counted_against_predicted(hosts, float(run.steps["step_s"].mean()))
@@ -131,7 +131,7 @@ def _comparison(hosts: Sequence[HostTraffic], verdict: str, run: RunFacts) -> st
         case "more than predicted":
             again = most_retransmitted(hosts)
             if again > MUCH_RETRANSMITTED:
-                return f"{words}; {percent(again)} of the packets had to be sent again."
+                return f"{words}; {percent(again)} of the packets were sent again."
             return words + ": something else uses the same interface while steps are done."
     return words + ": gradients travel in fewer bytes, or some of them over another interface."
 
@@ -161,13 +161,13 @@ def _explanation(
     if shares_of(split).network >= BOUND_SHARE:
         if latency_explains(split, link):
             return (
-                f"{why}. Here messages on their way set the time and not their bytes, which fill "
-                "nothing like the link."
+                f"{why}. Here the latency of the messages sets the time and not their bytes, which "
+                "come nowhere near filling the link."
             )
         at_most = sent / split.network_s
         return (
             f"{why}. Here the traffic sets the time and not the reverse: the bytes alone take "
-            f"{seconds(split.network_s)} in the mean that nothing hides, {rate(at_most)} at most."
+            f"{seconds(split.network_s)} on average that nothing hides, {rate(at_most)} at most."
         )
     return f"{why}. It is not the traffic that makes steps long here."
 

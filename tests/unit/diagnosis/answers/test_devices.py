@@ -50,7 +50,7 @@ def test_a_driver_that_says_100_percent_of_a_waiting_gpu_is_explained(tmp_path):
     found = devices.answer(read(gpu_run(new_run(tmp_path), communication=15.0, driver=100.0)))
 
     assert found.verdict == "mostly waiting"
-    assert "The driver shows 100 % utilisation although they wait" in found.sentence
+    assert "The driver shows 100 % utilization although they wait" in found.sentence
     assert "a kernel that spins" in found.sentence
 
 

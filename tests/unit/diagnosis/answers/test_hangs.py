@@ -71,4 +71,4 @@ def test_a_hang_that_nothing_explains_has_no_cause(tmp_path):
         lambda rank, number: with_parts(forward=3600.0 if number == 30 else 0.3),
     )
 
-    assert hangs.finding(read(run)).sentence == "Nothing went on for 1 h after step 29."
+    assert hangs.finding(read(run)).sentence == "Nothing happened for 1 h after step 29."

@@ -22,7 +22,7 @@ def test_a_port_that_promises_more_than_passes_is_found_out(tmp_path):
     found = network.answer(read(slow_link(new_run(tmp_path), network_s=20.0, rate=12.5e6)))
 
     assert found.verdict == "network-bound"
-    assert "eth0 of host-0 says 1 Gbit/s" in found.sentence
+    assert "eth0 of host-0 announces 1 Gbit/s" in found.sentence
     assert "something on the way, or another host of the ring, is slower" in found.sentence
 
 
@@ -68,7 +68,7 @@ def test_what_holds_a_run_back_as_well_is_told_and_lowers_the_confidence(tmp_pat
     found = mixed(tmp_path, network_s=1.0, late_s=0.9)
 
     assert (found.verdict, found.confidence) == ("network-bound", "medium")
-    assert "Beside that waiting for host-1 takes 900 ms" in found.sentence
+    assert "In addition, waiting for host-1 takes 900 ms" in found.sentence
 
 
 def test_a_network_that_comes_second_is_not_acquitted(tmp_path):
@@ -76,20 +76,20 @@ def test_a_network_that_comes_second_is_not_acquitted(tmp_path):
 
     assert (found.verdict, found.confidence) == ("straggler", "high")
     assert found.sentence.startswith("The network is not what holds the run back most: host-1")
-    assert "Beside that the network takes 900 ms" in found.sentence
+    assert "In addition, the network takes 900 ms" in found.sentence
 
 
 def test_a_small_second_hindrance_is_not_worth_a_word(tmp_path):
     found = mixed(tmp_path, network_s=0.05, late_s=1.4)
 
     assert found.sentence.startswith("The network is not the bottleneck: host-1")
-    assert "Beside that" not in found.sentence
+    assert "In addition" not in found.sentence
 
 
 def test_the_host_with_the_slowest_port_is_named(tmp_path):
     found = network.answer(read(slow_link(new_run(tmp_path), ports=(10 * GBIT_S, GBIT_S))))
 
-    assert "eth0 of host-1 says 1 Gbit/s, the others 10 Gbit/s or more" in found.sentence
+    assert "eth0 of host-1 announces 1 Gbit/s, the others 10 Gbit/s or more" in found.sentence
     assert "something on the way" not in found.sentence
 
 

@@ -85,7 +85,7 @@ def test_where_the_way_takes_the_time_the_bytes_are_not_blamed(tmp_path):
     found = traffic.answer(facts)
 
     assert network.answer(facts).verdict == "latency-bound"
-    assert "messages on their way set the time and not their bytes" in found.sentence
+    assert "latency of the messages sets the time and not their bytes" in found.sentence
     assert "the bytes alone take" not in found.sentence
 
 
