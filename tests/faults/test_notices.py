@@ -1,14 +1,17 @@
 """A notice of the cloud on one host stops all ranks, with everything saved and a reason."""
 
 import os
+import socket
 
 import pytest
 from metadata_service import ACTION, STOP, TOKEN, metadata_service
 from processes import ENDLESS, start_dragoman, wait_for_step
+from recorded import events
 
 from dragoman.checkpoints.checkpoint import Checkpoint
 from dragoman.checkpoints.finding import verify
 from dragoman.rundir import RunDir, read_json
+from dragoman.telemetry.events import AttemptEnded
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -33,9 +36,10 @@ def test_a_host_that_will_be_taken_away_stops_the_run_after_saving(digits, tmp_p
     assert process.returncode == os.EX_TEMPFAIL, errors
     status = read_json(run.status)
     assert status["state"] == "preempted"
-    assert status["reason"].startswith("rank 0 on ")
-    assert status["reason"].endswith(": AWS will stop this host at 2026-11-16T00:12:00Z")
     assert status["reason"] in output
+    ends = events(run, AttemptEnded)
+    assert [(end.cause, end.culprit_rank) for end in ends] == [("notice", 0)] * 2
+    assert {end.culprit_host for end in ends} == {socket.gethostname()}
     saved = Checkpoint((run.checkpoints / "latest").resolve())
     verify(saved)
     assert saved.step == status["step"]

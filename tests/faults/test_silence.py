@@ -13,9 +13,11 @@ from processes import (
     wait_until,
     worker_processes,
 )
+from recorded import events
 
 from dragoman.distributed.pulse import IN_A_STEP
 from dragoman.rundir import RunDir, read_json
+from dragoman.telemetry.events import AttemptEnded
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -42,7 +44,8 @@ def test_a_killed_and_a_stopped_rank_are_named(digits, tmp_path, number):
 
     status = read_json(RunDir(run).status)
     assert status["state"] == "failed"
-    assert "rank 1 on" in status["reason"]
+    ended = events(RunDir(run), AttemptEnded)[-1]
+    assert (ended.cause, ended.culprit_rank) == ("lost-rank", 1)
     more = dragoman(
         "train",
         digits,

@@ -45,7 +45,7 @@ class StepMessage(NamedTuple):
     save_can_begin: bool
     """None is in flight on rank 0."""
     parts_before: list[RankParts]
-    """Where the time of the step before went, by rank; empty where there was none."""
+    """On rank 0, where the time of the step before went, by rank; empty where there was none."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Stepper:
             ran_out_of_memory=short > 0,
             save_is_due=save_is_due > 0,
             save_can_begin=not saver_is_busy,
-            parts_before=parts_by_rank(before, parts_s) if before else [],
+            parts_before=parts_by_rank(before, parts_s) if before and leads else [],
         )
 
     def _counts(self, amounts: Amounts) -> dict[str, float]:
