@@ -1,7 +1,7 @@
-"""How the clocks of hosts stand to each other, and where an event lies on one timeline of all.
+"""Offsets between the clocks of hosts, and one timeline for the events of all of them.
 
 Two clocks are compared by a message there and back: it was heard after it was sent, and the answer
-was received after it was given. Each round trip thus says that the offset lies between two bounds;
+was received after it was given. Each round trip thus puts the offset between two bounds;
 several leave the narrowest. Hosts compare their monotonic clocks, which nobody sets, at the start
 and during the run, since they also drift: a few milliseconds in a minute.
 
@@ -44,8 +44,8 @@ class Offset(NamedTuple):
 
 
 def estimate(trips: Sequence[RoundTrip]) -> Offset:
-    """The middle of what all round trips allow. The ways there and back may come from different
-    ones: what delays a message on one way says nothing against its bound on the other."""
+    """Returns the middle of what all round trips allow. The bounds may come from different ones:
+    what delays a message there does not weaken the bound of the way back."""
     least = max(trip.sent_at - trip.heard_at for trip in trips)
     most = min(trip.received_at - trip.answered_at for trip in trips)
     # Bounds that cross, by a hair, mean that the clocks drifted between two round trips.
@@ -60,7 +60,7 @@ def compare_clocks(
     monotonic: Callable[[], float] = time.monotonic,
     wall: Callable[[], float] = time.time,
 ) -> ClockOffset:
-    """This host's clocks against rank 0's, for an event. Collective: every rank must call.
+    """Compares this host's clocks with rank 0's, for an event. Collective: every rank must call.
 
     `meet` is any small collective that no rank leaves before all have entered: `group.sums([0.0])`,
     or in a store, to set a key of one's own and wait for everyone's. `gather` is `group.gather`. A
@@ -101,10 +101,8 @@ class Comparisons(NamedTuple):
     error_s: Floats
 
     def offsets_at(self, monotonic_at: Floats) -> Floats:
-        """Between two comparisons along a line, since clocks drift steadily; outside, the nearest.
-
-        Which of them to believe: those that are not much worse than the others.
-        """
+        """Returns offsets along a line between two comparisons, since clocks drift steadily, and
+        the nearest outside. Comparisons much worse than the others are not used."""
         good = self.error_s <= WORST_ERROR * np.median(self.error_s)
         return np.interp(monotonic_at, self.monotonic_at[good], self.monotonic_offset_s[good])
 
@@ -117,8 +115,8 @@ class Timeline(NamedTuple):
     comparisons: dict[int, Comparisons]
 
     def place(self, rank: int, monotonic_at: Floats) -> Floats:
-        """Seconds since 1970 on rank 0's clock. A host whose clocks were never compared with it
-        is taken at its word."""
+        """Returns seconds since 1970 on rank 0's clock. The clocks of a host that was never
+        compared with it are believed."""
         compared = self.comparisons.get(rank)
         if rank == 0 or compared is None or 0 not in self.wall_ahead_s:
             return monotonic_at + self.wall_ahead_s[rank]

@@ -20,7 +20,7 @@ import msgspec
 from dragoman.telemetry.format_1 import upgraded
 
 FORMAT = 2
-"""Of the events that this version writes. Format 1 told the facts of incidents, ends and sensors in
+"""Of the events that this version writes. Format 1 had the facts of incidents, ends and sensors in
 prose alone, and wrote NaN and Infinity; `telemetry.format_1` still reads it."""
 
 IncidentCategory: TypeAlias = Literal[
@@ -82,7 +82,7 @@ class StepDone:
     """Where the time went: part -> seconds, in the order in which the parts happened."""
     traffic_bytes: dict[str, float] = field(default_factory=dict)
     """Of the interface between ranks: sent and received as the kernel counted them, sent as the
-    algorithm predicts it. Told by one rank of each host."""
+    algorithm predicts it. Only in the events of one rank of each host."""
     counts: dict[str, float] = field(default_factory=dict)
     """Of this rank's share of the step: source_tokens and target_tokens without padding, positions
     (both sides, with padding), sequences, and flops, which the model needs for its tokens."""
@@ -145,7 +145,7 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
-    """The last event of a file whose writer came to say so."""
+    """The last event of a file, unless its writer was killed."""
 
     step: int
     state: EndState
@@ -160,7 +160,7 @@ class AttemptEnded:
 
 @dataclass(frozen=True, slots=True)
 class SensorsFound:
-    """What can be read on a host; told at the start and whenever it changes."""
+    """What can be read on a host; emitted at the start and whenever it changes."""
 
     host: str
     present: list[str]
@@ -196,7 +196,7 @@ class ClockOffset:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFound:
-    """What a rank computes on; told at the start."""
+    """What a rank computes on; emitted at the start."""
 
     device: str
     name: str
@@ -211,7 +211,7 @@ class EventsDropped:
     """What is missing in this file, because the disk was too slow or refused to write."""
 
     count: int
-    """Since this was last told."""
+    """Since the last event of this kind."""
     total: int
     """Since the file was begun."""
 

@@ -1,4 +1,4 @@
-"""Upgrades events of format 1, which told in prose what format 2 has fields for.
+"""Upgrades events of format 1, which had in prose what format 2 has fields for.
 
 The phrases below are those that programs of format 1 wrote. They are frozen: nothing writes them
 any more, and no other module reads a fact out of a sentence.
@@ -53,7 +53,7 @@ def _end(state: str, text: str) -> dict[str, Any]:
         found["cause"] = limit[1]
     elif state == "finished" and text.startswith("no better "):
         found["cause"] = "patience"
-    # Only the first line names the culprit; those below tell of the others.
+    # Only the first line names the culprit; those below are about the others.
     if named := _NAMED_RANK.search(text.partition("\n")[0]):
         found |= {"culprit_rank": int(named[1]), "culprit_host": named[2]}
     return found

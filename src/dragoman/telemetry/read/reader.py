@@ -27,7 +27,7 @@ _THREADS = 4
 
 
 def read_tables(run: RunDir, advance: Callable[[int], None] = lambda _: None) -> RunTables:
-    """Returns a table for every known kind. `advance` is told of bytes read.
+    """Returns a table for every known kind. `advance` is called with the bytes of each chunk.
 
     A run of a newer format than ours is refused: its events may mean something else.
     """

@@ -84,7 +84,7 @@ class EventWriter:
     def _work(self) -> None:
         while True:
             self._wake.clear()
-            closing = self._closing  # before the last look, so that nothing is left behind
+            closing = self._closing  # read before the queue, so that nothing is left in it
             rested_at = time.monotonic() + REST_S
             events = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
             self._write(events)
@@ -107,7 +107,7 @@ class EventWriter:
         for stamped in events:
             try:
                 lines.append(to_line(stamped).encode())
-            except (TypeError, ValueError):  # holds something that JSON cannot say
+            except (TypeError, ValueError):  # holds something that is not for JSON
                 self._drop(1)
         if not lines:
             return
