@@ -5,6 +5,7 @@ They print nothing and install no signal handlers. What is heavy is imported by 
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,11 +104,11 @@ def train(
     from dragoman.cluster.launch import Orders
     from dragoman.cluster.start import claim_and_prepare, ending_of, train_in_workers
     from dragoman.cluster.worker_log import WorkerLog
-    from dragoman.rundir import RunDir
+    from dragoman.telemetry.record.status import read_status
     from dragoman.training.claim import run_folder
 
     config = _config_of(recipe, overrides)
-    directory: RunDir = run_folder(config, None if run is None else Path(run))
+    directory = run_folder(config, None if run is None else Path(run))
     cluster = load_cluster(str(hosts)) if hosts else None
     claim_and_prepare(config, directory, workers, cluster, oversubscribe)
     given, log = Orders(), WorkerLog()
@@ -116,11 +117,13 @@ def train(
         given,
         stop,
     )
-    ending = ending_of(directory)
-    if code or ending.state == "failed":
+    if code:
         kind = UserError if code == UserError.exit_code else RunError
-        said = log.errors[0] if log.errors else ending.reason
+        said = log.errors[0] if log.errors else read_status(directory).reason
         raise kind(said or f"{directory.root}: a worker failed with exit code {code}")
+    ending = ending_of(directory)
+    if ending.state == "failed":
+        raise RunError(ending.reason)
     if ending.state == "preparing":
         reason = "asked to stop before the first step"
         return TrainingResult("preempted", reason, ending.step, directory.root)
@@ -149,33 +152,26 @@ def _in_thread(work: Callable[[], int], given: "Orders", stop: threading.Event |
     Ctrl-C raises KeyboardInterrupt at whatever place the main thread has reached, and that is here,
     where it becomes an order, and never amid the launching of processes.
     """
-    ended = threading.Event()
-    result: list[int] = []
-    failure: list[BaseException] = []
+    outcome: Future[int] = Future()
 
     def run() -> None:
         try:
-            result.append(work())
+            outcome.set_result(work())
         except BaseException as error:
-            failure.append(error)
-        finally:
-            ended.set()
+            outcome.set_exception(error)
 
     threading.Thread(target=run, name="dragoman-train", daemon=True).start()
     interrupt: KeyboardInterrupt | None = None
-    has_stopped = False
-    has_ended = False
+    is_stopping = has_ended = False
     while not has_ended:
         try:
-            has_ended = ended.wait(WAKE_EVERY_S)
-            if stop and stop.is_set() and not has_stopped:
-                has_stopped = True
+            has_ended = bool(wait([outcome], WAKE_EVERY_S).done)
+            if stop and stop.is_set() and not is_stopping:
+                is_stopping = True
                 given.ask()
         except KeyboardInterrupt as error:
             interrupt = error
             given.ask()
-    if failure:
-        raise failure[0]
     if interrupt:
         raise interrupt
-    return result[0]
+    return outcome.result()

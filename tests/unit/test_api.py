@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -181,6 +182,21 @@ def test_a_worker_that_fails_is_an_exception_with_its_sentence(digits, capfd, ca
         dragoman.train(digits, run=run.root)
     assert ("dragoman.workers", logging.ERROR, str(raised.value)) in caplog.record_tuples
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_worker_that_is_killed_is_an_exception_that_names_it(digits):
+    run = digits.parent / "run"
+
+    def kill():
+        wait_for_step(run, 3)
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if process.name() == "dragoman-0":
+                    process.kill()
+
+    threading.Thread(target=kill).start()
+    with pytest.raises(dragoman.RunError, match=r"rank 0 on .* was ended by SIGKILL"):
+        dragoman.train(digits, run=run, overrides=ENDLESS)
 
 
 def test_stop_ends_a_training_with_all_its_steps_saved_and_the_same_call_resumes(digits):
