@@ -40,6 +40,7 @@ def test_a_python_that_will_not_do_has_an_exit_code_of_its_own(tmp_path, program
         python.write_text(program)
         python.chmod(0o755)
     assert run(Host(name="a", folder=str(tmp_path / "work"), python=str(python))) == NO_PYTHON
+    assert list((tmp_path / "work").iterdir()) == [], "nothing is made in its place"
 
 
 def test_a_folder_that_cannot_be_made_fails_otherwise(tmp_path):

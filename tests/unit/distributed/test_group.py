@@ -5,8 +5,9 @@ import torch
 from torch._C._distributed_c10d import TCPStore
 
 from dragoman.distributed.group import Group, join, open_store, pick_device, reason_of
+from dragoman.distributed.pulse import Pulse
 from dragoman.distributed.seal import Seal
-from dragoman.errors import SaidElsewhere, UserError
+from dragoman.errors import LostPeerError, SaidElsewhere, UserError
 
 ALONE = Group(0, 1, 0, torch.device("cpu"))
 
@@ -50,25 +51,25 @@ def test_keys_of_another_start_are_out_of_reach():
     assert not theirs.check(["key"])
 
 
-class LosesTheOther:
-    """In the place of a pulse that has heard why another rank has ended."""
-
-    def __init__(self, found, code):
-        self._loss = found, code
-
-    def loss(self):
-        return self._loss
+BROKEN = RuntimeError("[gloo] Connection closed by peer [10.0.0.2]:4711")
 
 
-def test_a_broken_connection_is_explained_by_the_rank_that_was_lost():
-    broken = RuntimeError("[gloo] Connection closed by peer [10.0.0.2]:4711")
-    explained = reason_of(broken, LosesTheOther("rank 1 on gpu2 was ended by SIGKILL", 1))
-    assert "rank 1 on gpu2 was ended by SIGKILL" in str(explained)
-    said = reason_of(broken, LosesTheOther(None, 2))
+def test_a_broken_connection_is_explained_by_what_the_heartbeats_know():
+    explained = reason_of(BROKEN, Pulse(0, 1, "here"))
+    assert isinstance(explained, LostPeerError)
+    assert "another rank is gone" in str(explained)
+
+
+def test_a_rank_that_says_itself_why_it_ends_is_left_to_say_it():
+    class Told(Pulse):
+        def loss(self):
+            return None, 2
+
+    said = reason_of(BROKEN, Told(0, 1, "here"))
     assert isinstance(said, SaidElsewhere)
     assert said.exit_code == 2
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes do not match"), KeyboardInterrupt()])
 def test_other_errors_stay_what_they_are(error):
-    assert reason_of(error, LosesTheOther("rank 1", 1)) is error
+    assert reason_of(error, Pulse(0, 1, "here")) is error
