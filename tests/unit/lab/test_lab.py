@@ -3,7 +3,7 @@
 from ipaddress import IPv4Network
 
 import pytest
-from labs import on_own_machine
+from labs import new_name, on_own_machine
 
 from dragoman.errors import UserError
 from dragoman.lab.lab import Lab
@@ -25,7 +25,7 @@ LAB = Lab(Layout("lab", IPv4Network("10.77.3.0/24"), 3, "root"))
 )
 def test_a_lab_that_cannot_be_is_refused_before_anything_is_made(wish, fact):
     with pytest.raises(UserError, match=fact):
-        Lab.up(**wish)
+        Lab.up(**{"name": new_name()} | wish).down()  # where it came up after all
 
 
 def test_nodes_go_by_name_or_number_and_nobody_is_parted_from_itself():
