@@ -7,7 +7,7 @@ from torch._C._distributed_c10d import TCPStore
 from dragoman.distributed.group import Group, join, open_store, pick_device, reason_of
 from dragoman.distributed.pulse import Pulse
 from dragoman.distributed.seal import Seal
-from dragoman.errors import LostPeerError, SaidElsewhere, UserError
+from dragoman.errors import FailedElsewhereError, LostPeerError, UserError
 
 ALONE = Group(0, 1, 0, torch.device("cpu"))
 
@@ -17,7 +17,7 @@ def test_alone_every_collective_is_the_identity():
     assert ALONE.sums([1.5, -2.0]) == [1.5, -2.0]
     assert ALONE.broadcast({"step": 3}) == {"step": 3}
     assert ALONE.gather("x") == ["x"]
-    assert ALONE.led(lambda: 7) == 7
+    assert ALONE.on_rank_0(lambda: 7) == 7
 
 
 def test_what_fails_on_the_leader_fails_with_its_own_error():
@@ -25,7 +25,7 @@ def test_what_fails_on_the_leader_fails_with_its_own_error():
         raise UserError("the recipe is wrong")
 
     with pytest.raises(UserError, match="the recipe is wrong"):
-        ALONE.led(fails)
+        ALONE.on_rank_0(fails)
 
 
 def test_a_process_without_a_launcher_is_the_only_rank(monkeypatch):
@@ -60,14 +60,14 @@ def test_a_broken_connection_is_explained_by_what_the_heartbeats_know():
     assert "another rank is gone" in str(explained)
 
 
-def test_a_rank_that_says_itself_why_it_ends_is_left_to_say_it():
-    class Told(Pulse):
-        def loss(self):
-            return None, 2
+def test_a_rank_that_reports_its_own_failure_is_left_to_report_it():
+    class Informed(Pulse):
+        def find_lost_rank(self):
+            return FailedElsewhereError(2)
 
-    said = reason_of(BROKEN, Told(0, 1, "here"))
-    assert isinstance(said, SaidElsewhere)
-    assert said.exit_code == 2
+    reason = reason_of(BROKEN, Informed(0, 1, "here"))
+    assert isinstance(reason, FailedElsewhereError)
+    assert reason.exit_code == 2
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes do not match"), KeyboardInterrupt()])
