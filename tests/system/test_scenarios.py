@@ -89,15 +89,16 @@ def test_lines_are_those_that_telemetry_writes() -> None:
     }
     readings = {"network/eth0/sent_bytes_total": np.array([1.0, 2.5]), "cpu/percent": wall}
 
+    def written(kind, fields):
+        return [
+            json.loads(to_line(Stamped(w, m, kind(*(_row(values, n) for values in fields)))))
+            for n, (w, m) in enumerate(zip(wall.tolist(), monotonic.tolist(), strict=True))
+        ]
+
     steps = lines_of(StepDone, wall, monotonic, columns)
-    assert steps == [
-        to_line(Stamped(w, m, StepDone(*(_row(values, n) for values in columns.values()))))
-        for n, (w, m) in enumerate(zip(wall.tolist(), monotonic.tolist(), strict=True))
-    ]
-    assert lines_of(SensorReading, wall, monotonic, {"values": readings}) == [
-        to_line(Stamped(w, m, SensorReading(_row(readings, n))))
-        for n, (w, m) in enumerate(zip(wall.tolist(), monotonic.tolist(), strict=True))
-    ]
+    assert list(map(json.loads, steps)) == written(StepDone, columns.values())
+    sensors = lines_of(SensorReading, wall, monotonic, {"values": readings})
+    assert list(map(json.loads, sensors)) == written(SensorReading, [readings])
 
 
 def _row(values: object, place: int) -> object:
