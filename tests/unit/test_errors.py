@@ -8,8 +8,8 @@ import pytest
 from dragoman.errors import (
     ConfigError,
     CorruptFileError,
+    FailedElsewhereError,
     LostPeerError,
-    SaidElsewhere,
     StorageError,
     UserError,
     storage_errors,
@@ -19,7 +19,7 @@ from dragoman.errors import (
 def test_what_the_user_can_change_ends_with_2_and_the_rest_with_1():
     assert {error.exit_code for error in (UserError, ConfigError)} == {2}
     assert {error.exit_code for error in (CorruptFileError, StorageError, LostPeerError)} == {1}
-    assert SaidElsewhere(2).exit_code == 2
+    assert FailedElsewhereError(2).exit_code == 2
 
 
 def test_a_refusal_to_write_names_the_path_and_the_reason(tmp_path):

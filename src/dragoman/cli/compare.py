@@ -26,7 +26,7 @@ def compare(
     import json
 
     from dragoman.comparison.compare import compare as compare_runs
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.rundir import RunDir
 
     with reading(first, second) as progress:
@@ -34,11 +34,11 @@ def compare(
     if as_json:
         print(json.dumps(dataclasses.asdict(found), indent=2, ensure_ascii=False, allow_nan=False))
         return
-    say(f"first   {found.a}\nsecond  {found.b}")
+    echo(f"first   {found.a}\nsecond  {found.b}")
     for aspect in found.aspects:
-        say(f"\n{aspect.title}")
+        echo(f"\n{aspect.title}")
         for line in _lines(aspect):
-            say(f"  {line}")
+            echo(f"  {line}")
 
 
 def _lines(aspect: "Aspect") -> list[str]:

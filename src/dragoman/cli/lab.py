@@ -34,14 +34,14 @@ def up(
 
     Example: dragoman lab up --nodes 3 --rate 100mbit --node-rate 2=10mbit
     """
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.lab import Lab
 
     made = Lab.up(name, nodes, rate, _node_rates(node_rate))
-    say(f"lab {name} is up: " + ", ".join(f"{node.name} {node.address}" for node in made.nodes))
-    say(f"host list: {made.hosts}")
-    say(f"log in:    ssh -F {made.ssh_config} node1")
-    say(f"take down: dragoman lab down{_named(name)}")
+    echo(f"lab {name} is up: " + ", ".join(f"{node.name} {node.address}" for node in made.nodes))
+    echo(f"host list: {made.hosts}")
+    echo(f"log in:    ssh -F {made.ssh_config} node1")
+    echo(f"take down: dragoman lab down{_named(name)}")
 
 
 @lab.command()
@@ -160,11 +160,11 @@ def disk(
 
     Example: dragoman lab disk node1 50MB
     """
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.lab.rates import parse_size
 
     place = _opened(name).disk(node, None if size == "none" else parse_size(size))
-    say(str(place))
+    echo(str(place))
 
 
 @lab.command()
@@ -199,7 +199,7 @@ def down(
 
     Example: dragoman lab down --all
     """
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.lab import lab_names, remove_lab
     from dragoman.lab.kernel import check_machine
     from dragoman.lab.layout import check_name
@@ -208,9 +208,9 @@ def down(
     found = lab_names()
     for one in sorted(found) if all_ else [check_name(name)]:
         remove_lab(one)
-        say(f"lab {one} is down" if one in found else f"there is no lab {one}")
+        echo(f"lab {one} is down" if one in found else f"there is no lab {one}")
     if all_ and not found:
-        say("there is no lab")
+        echo("there is no lab")
 
 
 def _opened(name: str) -> "Lab":
@@ -238,18 +238,20 @@ def _node_rates(given: list[str] | None) -> dict[int, str]:
 
 
 def _show(opened: "Lab", nodes: "list[NodeStatus]") -> None:
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.lab.rates import rate_text
 
-    say(f"lab {opened.name}, {opened.layout.network}, host list {opened.hosts}")
-    say(f"{'':7} {'address':15} {'rate':>8} {'sent':>26} {'received':>26}  processes")
+    echo(f"lab {opened.name}, {opened.layout.network}, host list {opened.hosts}")
+    echo(f"{'':7} {'address':15} {'rate':>8} {'sent':>26} {'received':>26}  processes")
     for node in nodes:
         sent = f"{node.sent_bytes / 1e6:,.1f} MB {node.sent_mbit_per_s:>7,.1f} Mbit/s"
         received = f"{node.received_bytes / 1e6:,.1f} MB {node.received_mbit_per_s:>7,.1f} Mbit/s"
         limit = rate_text(node.rate_bits) if node.rate_bits else "none"
         count = f"{len(node.processes):>9}"
-        told = "".join(f"  {fact}" for fact in _facts(node))
-        say(f"{node.name:7} {node.address:15} {limit:>8} {sent:>26} {received:>26}  {count}{told}")
+        facts = "".join(f"  {fact}" for fact in _facts(node))
+        echo(
+            f"{node.name:7} {node.address:15} {limit:>8} {sent:>26} {received:>26}  {count}{facts}"
+        )
 
 
 def _facts(node: "NodeStatus") -> list[str]:

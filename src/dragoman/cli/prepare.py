@@ -29,7 +29,7 @@ def prepare(
     from dragoman import preparation
     from dragoman.cli.inspect import show_data
     from dragoman.config import load_config
-    from dragoman.console import Progress, say
+    from dragoman.console import Progress, echo
     from dragoman.errors import UserError
 
     config = load_config(recipe, overrides or ())
@@ -38,14 +38,14 @@ def prepare(
     if part:
         with Progress(f"cleaning part {part}", unit="pairs") as progress:
             preparation.clean_share(config, _share(part), progress.advance)
-        say(f"part {part} is clean; when all are, run the same command with --join")
+        echo(f"part {part} is clean; when all are, run the same command with --join")
         return
     show_data(preparation.join(config) if join else preparation.prepare(config))
     if explain:
         for reason, pairs in preparation.dropped_examples(config).items():
-            say(f"\ndropped, {reason}:")
+            echo(f"\ndropped, {reason}:")
             for source, target in pairs[:explain]:
-                say(f"    {source[:200]}\n    {target[:200]}\n")
+                echo(f"    {source[:200]}\n    {target[:200]}\n")
 
 
 def _share(part: str) -> "Share":

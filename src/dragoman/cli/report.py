@@ -51,7 +51,7 @@ def report(
 
     Example: dragoman report runs/demo
     """
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.report.write import read_report, to_json, write_report
     from dragoman.rundir import RunDir
 
@@ -64,7 +64,7 @@ def report(
         with reading(run) as progress:
             paths = write_report(RunDir(run), progress)
         for path in paths:
-            say(str(path))
+            echo(str(path))
     if trace or steps:
         from dragoman.report.trace import write_trace
 
@@ -72,7 +72,7 @@ def report(
         span = f"steps {written.first_step:,} to {written.last_step:,}"
         more = "" if written.is_whole or steps else "; others with --trace-steps FIRST-LAST"
         message = f"{written.path} ({span}{more}; open it at ui.perfetto.dev or chrome://tracing)"
-        print(message, file=sys.stderr) if as_json else say(message)
+        print(message, file=sys.stderr) if as_json else echo(message)
 
 
 def _steps(text: str) -> tuple[int, int] | None:

@@ -30,7 +30,7 @@ def verify_resume(
     """
     from dragoman.cluster import verification
     from dragoman.config import load_config
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.errors import RunError
 
     config = load_config(recipe, overrides or ())
@@ -44,8 +44,8 @@ def verify_resume(
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    say(found.sentence)
+    echo(found.sentence)
     if not found.is_equal:
-        say(f"both runs are kept in {folder}")
+        echo(f"both runs are kept in {folder}")
         sys.exit(UNEQUAL)
     shutil.rmtree(folder, ignore_errors=True)

@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 from dragoman.cluster.job import Job
-from dragoman.cluster.relay import News, Relay
+from dragoman.cluster.relay import RecordSender, Relay
 from dragoman.cluster.zygote import Zygote, ignore_signals, signal_name
 from dragoman.console import console_output
 from dragoman.distributed.launchers import worker_variables
@@ -46,7 +46,7 @@ STOPPED_S = 5.0
 """A worker that is stopped for so long is ended: the other ranks wait for it."""
 SILENCE_S = 30.0
 """A launcher that says nothing for so long is gone, or the way to it."""
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 
 
 class Commands:
@@ -111,7 +111,7 @@ class Agent:
         self._inbox: queue.Queue[str | dict[str, Any] | None] = queue.Queue()
         self._commands = Commands(self._inbox.put)
         self._relay: Relay | None = None
-        self._news: News | None = None
+        self._records: RecordSender | None = None
         self._zygote: Zygote | None = None
         self._is_warm = False
         self._job: Job | None = None
@@ -148,7 +148,7 @@ class Agent:
 
     def _attend(self) -> None:
         with suppress(queue.Empty):
-            match self._inbox.get(timeout=LOOK_EVERY_S):
+            match self._inbox.get(timeout=POLL_EVERY_S):
                 case None:
                     self._leave()
                 case "alive":
@@ -183,12 +183,12 @@ class Agent:
         self._workers = [Worker(job.first_rank + number) for number in range(job.workers)]
         if job.relays and self._relay is None:
             self._relay = Relay()
-            self._news = News(self._relay)
+            self._records = RecordSender(self._relay)
             self._commands.silence_s = SILENCE_S
         try:
             self._prepare(job)
         except DragomanError as error:
-            self._tell_error(str(error))
+            self._report_error(str(error))
             self._workers[0].code = error.exit_code
             self._first_failed = self._workers[0]
             self._kill_workers()
@@ -202,12 +202,12 @@ class Agent:
                 os.chdir(Path(job.folder).expanduser())
         for name, content in job.files.items():
             write_whole(Path(name), content)
-        if self._news:
-            self._news.follow(job)
+        if self._records:
+            self._records.follow(job)
         self._store_port = job.store_port
         if self._zygote is None:
             output = self._output_of(self._workers[0])
-            self._zygote = Zygote(environment_of(job), self._hear_zygote, output, job.arguments)
+            self._zygote = Zygote(environment_of(job), self._on_zygote, output, job.arguments)
             if output is not None:
                 os.close(output)
                 self._outputs.clear()  # the end of a job does not wait for that of the zygote
@@ -240,7 +240,7 @@ class Agent:
         if output is not None:
             os.close(output)
 
-    def _hear_zygote(self, message: dict[str, Any] | None) -> None:
+    def _on_zygote(self, message: dict[str, Any] | None) -> None:
         self._inbox.put({"zygote": message})
 
     def _output_of(self, worker: Worker) -> int | None:
@@ -276,9 +276,9 @@ class Agent:
                     self._first_failed = worker
                     self._end_soon()
                 if code < 0 and not self._is_stopping:
-                    self._tell_death(worker)
+                    self._report_death(worker)
 
-    def _tell_death(self, worker: Worker) -> None:
+    def _report_death(self, worker: Worker) -> None:
         """A worker that was killed could not say so itself."""
         if worker.ended_by_us and worker.stopped_at is None:
             return
@@ -337,7 +337,7 @@ class Agent:
         """The kernel ends its children, and nobody can ask for their exit codes any more."""
         self._zygote, self._is_warm = None, False
         if self._job and not self._is_leaving:
-            self._tell_error("the process that starts the workers has ended; it may have said why")
+            self._report_error("the process that starts the workers ended; see its output above")
         self._kill_workers()
         for worker in self._workers:
             worker.code = worker.code if worker.has_ended else -signal.SIGKILL
@@ -351,8 +351,8 @@ class Agent:
         for thread in self._outputs:
             thread.join(timeout=1.0)  # the last lines are on their way through the pipes
         self._outputs.clear()
-        if self._news:
-            self._news.pass_on()
+        if self._records:
+            self._records.send_new()
         if self._relay:
             self._relay(ended=code, start=job.start)
         self._is_leaving = self._is_leaving or not job.relays
@@ -366,7 +366,7 @@ class Agent:
             return 0 if self._is_stopping else 1
         return self._first_failed.code
 
-    def _tell_error(self, sentence: str) -> None:
+    def _report_error(self, sentence: str) -> None:
         if self._relay:
             self._relay(error=sentence)
         else:

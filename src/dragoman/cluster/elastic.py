@@ -18,27 +18,27 @@ logger = logging.getLogger(__name__)
 
 FRUITLESS_STARTS = 5
 """So many in a row without a step are enough."""
-LOOK_FOR_HOSTS_S = 10.0
+POLL_HOSTS_EVERY_S = 10.0
 WAIT_FOR_HOSTS_S = 5.0
 
-Muster = Callable[[Cluster, Mapping[str, Facts]], Ready]
+GatherHosts = Callable[[Cluster, Mapping[str, Facts]], Ready]
 """Sees which of the candidates can take part, given what is known of some of them already."""
-Look = Callable[[Host], Facts | None]
+ProbeHost = Callable[[Host], Facts | None]
 """What a host that was missing says of itself; None, or an error: it cannot take part."""
 
 
-class Lookout:
+class HostPoller:
     """Asks hosts that are missing now and then whether they are back."""
 
-    def __init__(self, cluster: Cluster, present: Cluster, look: Look) -> None:
+    def __init__(self, cluster: Cluster, present: Cluster, probe_host: ProbeHost) -> None:
         names = {host.name for host in present.hosts}
         self._missing = [host for host in cluster.hosts if host.name not in names]
-        self._look_at = look
+        self._probe_host = probe_host
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="lookout", daemon=True)
+        self._thread = threading.Thread(target=self._poll, name="lookout", daemon=True)
         self.found: dict[str, Facts] = {}
 
-    def __enter__(self) -> "Lookout":
+    def __enter__(self) -> "HostPoller":
         self._thread.start()
         return self
 
@@ -48,22 +48,22 @@ class Lookout:
     def has_found(self) -> bool:
         return bool(self.found)
 
-    def _look(self) -> None:
-        while self._missing and not self.found and not self._ended.wait(LOOK_FOR_HOSTS_S):
+    def _poll(self) -> None:
+        while self._missing and not self.found and not self._ended.wait(POLL_HOSTS_EVERY_S):
             for host in self._missing:
                 with suppress(DragomanError):
-                    facts = self._look_at(host)
+                    facts = self._probe_host(host)
                     if facts and not self._ended.is_set():
                         self.found[host.name] = facts
                         logger.info(f"{host.name} is back; the run pauses to take it in")
 
 
-def until_the_end(
+def start_until_done(
     cluster: Cluster,
     run: RunDir,
-    muster: Muster,
-    start: Callable[[Ready, Lookout], Outcome],
-    look: Look,
+    gather_hosts: GatherHosts,
+    start: Callable[[Ready, HostPoller], Outcome],
+    probe_host: ProbeHost,
     given: Orders,
 ) -> tuple[Ready | None, Outcome]:
     """Start; with min_hosts also again, without hosts that are lost and with those that return.
@@ -71,7 +71,7 @@ def until_the_end(
     Without a `Ready`, somebody has asked to stop before anything had started.
     """
     try:
-        ready = muster(cluster, {})
+        ready = gather_hosts(cluster, {})
     except DragomanError:
         if given.asked:
             return None, Outcome(0)
@@ -79,10 +79,10 @@ def until_the_end(
     fruitless = 0
     while True:
         step = read_status(run).step
-        with Lookout(cluster, ready.cluster, look) as lookout:
-            outcome = start(ready, lookout)
+        with HostPoller(cluster, ready.cluster, probe_host) as poller:
+            outcome = start(ready, poller)
         # Asked before the first step, workers end without a word about the run's state.
-        is_paused = outcome.code == 0 and lookout.found and read_status(run).state != "finished"
+        is_paused = outcome.code == 0 and poller.found and read_status(run).state != "finished"
         is_mistake = outcome.code == UserError.exit_code and not outcome.lost
         may_start_again = cluster.min_hosts is not None and not is_mistake
         if given.asked or not (is_paused or (outcome.code and may_start_again)):
@@ -96,9 +96,9 @@ def until_the_end(
         if outcome.error:
             logger.warning(str(outcome.error))
         known = {n: facts for n, facts in ready.facts.items() if n not in outcome.lost}
-        known |= lookout.found
+        known |= poller.found
         candidates = next_candidates(cluster, known)
-        again = _muster_again(muster, candidates, known, given)
+        again = _wait_for_hosts(gather_hosts, candidates, known, given)
         if again is None:
             return ready, outcome
         ready = again
@@ -117,13 +117,13 @@ def next_candidates(cluster: Cluster, known: Collection[str]) -> Cluster:
     return cluster.model_copy(update={"hosts": present})
 
 
-def _muster_again(
-    muster: Muster, candidates: Cluster, known: Mapping[str, Facts], given: Orders
+def _wait_for_hosts(
+    gather_hosts: GatherHosts, candidates: Cluster, known: Mapping[str, Facts], given: Orders
 ) -> Ready | None:
     """Wait until enough hosts can be reached; None: somebody has asked to stop meanwhile."""
     while not given.asked:
         try:
-            return muster(candidates, known)
+            return gather_hosts(candidates, known)
         except DragomanError as error:
             logger.warning(f"{error}\n         waiting for at least {candidates.min_hosts} host(s)")
             time.sleep(WAIT_FOR_HOSTS_S)

@@ -26,10 +26,10 @@ from dragoman.errors import RunError, UserError
 logger = logging.getLogger(__name__)
 
 AGENT = "dragoman.cluster.agent"
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 KILL_S = 5.0
 """What an agent gets to end at once."""
-GOES_ON = "the same command goes on from the newest checkpoint"
+RESUME_HINT = "the same command goes on from the newest checkpoint"
 
 
 class Orders:
@@ -88,13 +88,13 @@ def launch_local(
         start_new_session=True,  # Ctrl-C reaches this process alone, which passes it on in order
     )
     assert agent.stdin
-    tell(agent.stdin, local_job(arguments, workers).to_line())
+    send_line(agent.stdin, local_job(arguments, workers).to_line())
     with agent, log.following(agent) if log else nullcontext():
         while (code := agent.poll()) is None:
             with suppress(subprocess.TimeoutExpired):
-                agent.wait(LOOK_EVERY_S)
+                agent.wait(POLL_EVERY_S)
             for order in given.new():
-                tell(agent.stdin, order)
+                send_line(agent.stdin, order)
                 if order == "kill":
                     with suppress(subprocess.TimeoutExpired):
                         agent.wait(KILL_S)
@@ -102,7 +102,7 @@ def launch_local(
         with suppress(OSError):  # an order that came too late is still in the buffer
             agent.stdin.close()
     if code < 0:
-        raise RunError(f"the agent of the workers was ended by {signal_name(-code)}; {GOES_ON}")
+        raise RunError(f"the agent of the workers was ended by {signal_name(-code)}; {RESUME_HINT}")
     return code
 
 
@@ -140,7 +140,7 @@ def new_secret() -> str:
     return secrets.token_hex(32)
 
 
-def tell(stream: IO[str], line: str) -> None:
+def send_line(stream: IO[str], line: str) -> None:
     with suppress(OSError, ValueError):  # it has ended, which is found out elsewhere
         stream.write(f"{line}\n")
         stream.flush()

@@ -199,14 +199,14 @@ def _ssh_hostname(cluster: Cluster, host: Host) -> str:
     """What the name means in ssh's configuration; nothing is connected to."""
     config = ["-F", cluster.ssh_config] if cluster.ssh_config else []
     try:
-        said = subprocess.run(
+        resolved = subprocess.run(
             ["ssh", "-G", *config, host.name], capture_output=True, text=True, check=False
         )
     except FileNotFoundError:
         raise UserError(
             "there is no ssh on this machine; install the OpenSSH client to use --hosts"
         ) from None
-    for line in said.stdout.splitlines():
+    for line in resolved.stdout.splitlines():
         key, _, value = line.partition(" ")
         if key == "hostname":
             return value

@@ -59,7 +59,7 @@ class Relay:
             return  # nobody listens any more; the silence on our input will end the workers
 
 
-class News:
+class RecordSender:
     """Tells home once a second that this host is alive, and what has grown in the run's records."""
 
     def __init__(self, relay: Relay) -> None:
@@ -74,7 +74,7 @@ class News:
             if job.run:
                 self._tail = RecordTail(Path(job.run), job.known, job.home_token, job.run_id)
 
-    def pass_on(self) -> None:
+    def send_new(self) -> None:
         # Output that is dropped is a pity; a gap in the records would be a fault.
         with self._lock:
             if self._tail and self._relay.has_room:
@@ -85,4 +85,4 @@ class News:
         while True:
             time.sleep(ALIVE_EVERY_S)
             self._relay(alive=True)
-            self.pass_on()
+            self.send_new()

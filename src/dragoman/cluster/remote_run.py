@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.checkpoints.names import point_to
 from dragoman.checkpoints.run_id import run_id
-from dragoman.cluster.elastic import Lookout, until_the_end
+from dragoman.cluster.elastic import HostPoller, start_until_done
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job, first_ranks
 from dragoman.cluster.launch import Orders, new_secret, user_set
@@ -52,7 +52,7 @@ def train_on_hosts(
     try:
         logger.info(f"checking {', '.join(host.name for host in cluster.hosts)}")
         with agents_of_a_run(Receiver(run)) as agents:
-            ready, outcome = run_until_the_end(
+            ready, outcome = run_until_done(
                 config, run, cluster, workers, oversubscribe, token, given, agents
             )
         if ready is None:
@@ -71,7 +71,7 @@ def train_on_hosts(
     return outcome.code
 
 
-def run_until_the_end(
+def run_until_done(
     config: Config,
     run: RunDir,
     cluster: Cluster,
@@ -86,7 +86,7 @@ def run_until_the_end(
     def is_stopping() -> bool:
         return given.asked > 0
 
-    def muster(candidates: Cluster, known: Mapping[str, Facts]) -> Ready:
+    def gather_hosts(candidates: Cluster, known: Mapping[str, Facts]) -> Ready:
         ready = preflight(
             *(candidates, prepared, config.training.device, workers),
             known,
@@ -95,7 +95,7 @@ def run_until_the_end(
         )
         return bring_data(ready, config, prepared, is_stopping)
 
-    def start(ready: Ready, lookout: Lookout) -> Outcome:
+    def start(ready: Ready, poller: HostPoller) -> Outcome:
         for host in ready.cluster.hosts:
             interface = ready.interfaces[host.name]
             logger.info(
@@ -103,9 +103,9 @@ def run_until_the_end(
                 f"{interface.address} on {interface.name}"
             )
         jobs = jobs_of(ready, config, run, token)
-        return agents.run(ready.cluster, jobs, given, lookout.has_found)
+        return agents.run(ready.cluster, jobs, given, poller.has_found)
 
-    def look(host: Host) -> Facts | None:
+    def probe_host(host: Host) -> Facts | None:
         """Also bring what a host lacks, and start its agent: the run goes on meanwhile."""
         facts = facts_of(cluster, host, prepared, is_stopping)
         if facts.code != code_hash():
@@ -119,7 +119,7 @@ def run_until_the_end(
         agents.warm_up(cluster, host, replace(job, only_warm_up=True, relays=True))
         return facts
 
-    return until_the_end(cluster, run, muster, start, look, given)
+    return start_until_done(cluster, run, gather_hosts, start, probe_host, given)
 
 
 def prepared_there(config: Config) -> str:

@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 
 NO_PYTHON = 71
 """Exit code of our own for a host without a Python that would do."""
-NEWS_EVERY_S = 10.0
+LOG_EVERY_S = 10.0
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 def set_up(cluster: Cluster) -> None:
@@ -33,28 +33,28 @@ def set_up(cluster: Cluster) -> None:
 
 
 def _set_up(cluster: Cluster, host: Host, wheel: Path, width: int) -> None:
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         logger.info(f"{host.name:<{width}} | {text}")
 
     begun = time.monotonic()
-    tell(f"looking for {host.interpreter}")
-    _remote(cluster, host, environment_script(host), b"", tell)
+    log(f"looking for {host.interpreter}")
+    _remote(cluster, host, environment_script(host), b"", log)
     place = f"{host.folder}/.setup"
     arrived = f"{place}/{wheel.name}"
-    tell(f"copying {wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB)")
+    log(f"copying {wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB)")
     _remote(
         cluster,
         host,
         f"mkdir -p {quoted(place)} && cat > {quoted(arrived)}",
         wheel.read_bytes(),
-        tell,
+        log,
     )
     wanted = pins()
-    tell(f"installing {', '.join(wanted)}")
+    log(f"installing {', '.join(wanted)}")
     pip = f"{quoted(host.interpreter)} -m pip --disable-pip-version-check install"
-    _remote(cluster, host, " ".join([pip, *map(quoted, wanted)]), b"", tell)
+    _remote(cluster, host, " ".join([pip, *map(quoted, wanted)]), b"", log)
     # Without --force-reinstall pip would keep other code of the same version number.
-    _remote(cluster, host, f"{pip} --no-deps --force-reinstall {quoted(arrived)}", b"", tell)
+    _remote(cluster, host, f"{pip} --no-deps --force-reinstall {quoted(arrived)}", b"", log)
     facts = ask(
         cluster, host, "dragoman.cluster.probe", {"folder": host.folder, "prepared": "prepared"}
     )
@@ -64,7 +64,7 @@ def _set_up(cluster: Cluster, host: Host, wheel: Path, width: int) -> None:
             f"before {host.interpreter}'s own; look at its PYTHONPATH"
         )
     devices = f"{facts['cuda_devices']} CUDA device(s)"
-    tell(
+    log(
         f"ready after {duration(time.monotonic() - begun)}: Python {facts['python']}, "
         f"torch {facts['torch']}, {devices}, {facts['free_bytes'] / 1e9:,.0f} GB free"
     )
@@ -83,7 +83,7 @@ def environment_script(host: Host) -> str:
     )
 
 
-def _remote(cluster: Cluster, host: Host, script: str, content: bytes, tell: Tell) -> None:
+def _remote(cluster: Cluster, host: Host, script: str, content: bytes, log: Log) -> None:
     """Run a shell line on the host, saying now and then what it says last."""
     process = subprocess.Popen(
         ssh_command(cluster, host, script),
@@ -100,11 +100,11 @@ def _remote(cluster: Cluster, host: Host, script: str, content: bytes, tell: Tel
             process.stdin.close()
         except BrokenPipeError:
             pass  # it has ended early and says why
-        next_news = time.monotonic() + NEWS_EVERY_S
+        next_log_at = time.monotonic() + LOG_EVERY_S
         for line in process.stdout:
-            if time.monotonic() > next_news:
-                next_news = time.monotonic() + NEWS_EVERY_S
-                tell(line.decode(errors="replace").strip())
+            if time.monotonic() > next_log_at:
+                next_log_at = time.monotonic() + LOG_EVERY_S
+                log(line.decode(errors="replace").strip())
         errors = process.stderr.read().decode(errors="replace")
         code = process.wait()
     if code == 0:

@@ -16,7 +16,7 @@ from dragoman.cluster.hosts import Cluster, Host
 from dragoman.errors import DragomanError, RunError, UserError
 
 CONNECT_TIMEOUT_S = 10
-LOOK_EVERY_S = 0.2
+POLL_EVERY_S = 0.2
 SSH_FAILED = 255
 """ssh's own exit code; any other is that of what it ran."""
 # What our own programs print begins with this; login scripts may print before it what they like.
@@ -95,7 +95,7 @@ def ask(
 
     However long that takes: it may have gigabytes to read. It ends when the answer `is_unwanted`.
     """
-    asked = subprocess.Popen(
+    process = subprocess.Popen(
         ssh_command(cluster, host, run_module(host, module)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -107,20 +107,20 @@ def ask(
     words: str | None = json.dumps(question) + "\n"
     while True:
         try:
-            said, complaints = asked.communicate(words, timeout=LOOK_EVERY_S)
+            output, errors = process.communicate(words, timeout=POLL_EVERY_S)
             break
         except subprocess.TimeoutExpired:
             words = None
             if is_unwanted():
-                asked.kill()
-                asked.communicate()
+                process.kill()
+                process.communicate()
                 raise RunError(f"{host.name}: was asked, and the answer not waited for") from None
-    for line in said.splitlines():
+    for line in output.splitlines():
         if message := read_message(line):
             if "error" in message:
                 raise UserError(f"{host.name}: {message['error']}")
             return message
-    raise failure(host, asked.returncode, complaints)
+    raise failure(host, process.returncode, errors)
 
 
 def answer(reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -132,24 +132,24 @@ def answer(reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     send_message(sys.stdout, message)
 
 
-def failure(host: Host, code: int, said: str) -> RunError | UserError:
+def failure(host: Host, code: int, errors: str) -> RunError | UserError:
     """Why a program did not answer, from ssh's exit code and what was said on standard error."""
     if code == SSH_FAILED:
         for sign, advice in _REASONS:
-            if sign in said:
+            if sign in errors:
                 return UserError(f"{host.name}: {advice.format(name=host.name)}")
-        return UserError(f"{host.name}: ssh could not connect: {_last_line(said)}")
+        return UserError(f"{host.name}: ssh could not connect: {_last_line(errors)}")
     if code in (126, 127):
         return UserError(
             f"{host.name}: has no Python at {host.interpreter}; "
             "`dragoman setup --hosts ...` makes one, or name another with python = in the host list"
         )
-    if "No module named" in said:
+    if "No module named" in errors:
         return UserError(
             f"{host.name}: its Python at {host.interpreter} has no Dragoman, or another version; "
             "bring this one there with: dragoman setup --hosts ..."
         )
-    return RunError(f"{host.name}: ended with code {code}: {_last_line(said)}")
+    return RunError(f"{host.name}: ended with code {code}: {_last_line(errors)}")
 
 
 def send_message(stream: IO[str], message: dict[str, Any]) -> None:
@@ -168,6 +168,6 @@ def read_message(line: str) -> dict[str, Any] | None:
     return message if isinstance(message, dict) else None
 
 
-def _last_line(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _last_line(errors: str) -> str:
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
     return lines[-1] if lines else "it said nothing"

@@ -19,7 +19,7 @@ from typing import Any
 
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job
-from dragoman.cluster.launch import AGENT, GOES_ON, LOOK_EVERY_S, Orders, tell
+from dragoman.cluster.launch import AGENT, POLL_EVERY_S, RESUME_HINT, Orders, send_line
 from dragoman.cluster.ssh import (
     SSH_FAILED,
     failure,
@@ -60,7 +60,7 @@ class Member:
     host: Host
     process: subprocess.Popen[str]
     heard_at: float
-    has_spoken: bool = False
+    has_reported: bool = False
     store_port: int | None = None
     """On the host, forwarded to the store; None: ssh has not said yet which."""
     start: str = ""
@@ -94,21 +94,21 @@ class Member:
         """It is gone without a word, or says nothing any more."""
         if self.has_left:
             return self.process.returncode == SSH_FAILED
-        return self.silent_s > (SILENCE_S if self.has_spoken else START_S)
+        return self.silent_s > (SILENCE_S if self.has_reported else START_S)
 
     def begin(self, job: Job) -> None:
         assert self.store_port
         self.start = job.start
         self.ranks = range(job.first_rank, job.first_rank + job.workers)
-        self.tell(dataclasses.replace(job, store_port=self.store_port).to_line())
+        self.send(dataclasses.replace(job, store_port=self.store_port).to_line())
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         assert self.process.stdin
-        tell(self.process.stdin, line)
+        send_line(self.process.stdin, line)
 
     def end(self) -> None:
         if not self.has_left:
-            self.tell("kill")
+            self.send("kill")
         with suppress(OSError, ValueError):
             if self.process.stdin:
                 self.process.stdin.close()
@@ -128,7 +128,7 @@ class Store:
 
     def __init__(self) -> None:
         self.is_alive = True
-        self._keeper = Zygote(os.environ, self._hear)
+        self._keeper = Zygote(os.environ, self._receive)
         with socket.create_server(("127.0.0.1", 0)) as listening:
             self.port: int = listening.getsockname()[1]
             self._keeper.fork_store(listening)
@@ -136,7 +136,7 @@ class Store:
     def close(self) -> None:
         self._keeper.close()
 
-    def _hear(self, message: dict[str, Any] | None) -> None:
+    def _receive(self, message: dict[str, Any] | None) -> None:
         self.is_alive = self.is_alive and message is not None and "ended" not in message
 
 
@@ -148,8 +148,8 @@ class Agents:
         self._store, self._receive = Store(), receive
         self._members: dict[str, Member] = {}
         self._ended = threading.Event()
-        self._speaking = threading.Thread(target=self._speak, name="alive", daemon=True)
-        self._speaking.start()
+        self._heartbeat = threading.Thread(target=self._send_heartbeats, name="alive", daemon=True)
+        self._heartbeat.start()
 
     def run(
         self,
@@ -197,7 +197,7 @@ class Agents:
     def close(self) -> None:
         self._drop(self._members)
         self._ended.set()
-        self._speaking.join()
+        self._heartbeat.join()
         self._store.close()
 
     def _drop(self, names: Iterable[str]) -> None:
@@ -244,7 +244,7 @@ class Agents:
                             member.code = code
                     case message:
                         self._receive(member.host, message)
-                member.has_spoken = True
+                member.has_reported = True
 
     def _read_complaints(self, member: Member) -> None:
         assert member.process.stderr
@@ -253,11 +253,11 @@ class Agents:
                 member.store_port = member.store_port or forwarded_port(line)
                 member.complaints.append(line)
 
-    def _speak(self) -> None:
+    def _send_heartbeats(self) -> None:
         """An agent that hears nothing ends its workers: a cut network leaves none behind."""
         while not self._ended.wait(ALIVE_EVERY_S):
             for member in tuple(self._members.values()):
-                member.tell("alive")
+                member.send("alive")
 
 
 @contextmanager
@@ -294,12 +294,12 @@ def _watch(members: Sequence[Member], given: Orders, wants_pause: Callable[[], b
         if not is_pausing and wants_pause():
             is_pausing = True
             for member in members:
-                member.tell("stop")
+                member.send("stop")
     if ended.code == 0:
         return ended
     # The others may have something to say about it, and end by themselves.
     for member in members:
-        member.tell("end")
+        member.send("end")
     deadline = time.monotonic() + FAREWELL_S
     while time.monotonic() < deadline and not all(m.has_ended or m.is_lost for m in members):
         _attend(members, given)
@@ -308,10 +308,10 @@ def _watch(members: Sequence[Member], given: Orders, wants_pause: Callable[[], b
 
 
 def _attend(members: Sequence[Member], given: Orders) -> None:
-    time.sleep(LOOK_EVERY_S)
+    time.sleep(POLL_EVERY_S)
     for order in given.new():
         for member in members:
-            member.tell(order)
+            member.send(order)
 
 
 def _ended(members: Sequence[Member]) -> Outcome | None:
@@ -335,13 +335,13 @@ def _explanation(member: Member) -> DragomanError | None:
         ranks = ", ".join(map(str, member.ranks)) or "none yet"
         return RunError(
             f"{name} has not been heard from for {member.silent_s:.0f} s (ranks there: {ranks}); "
-            f"it is down, or the network to it is, and {GOES_ON}"
+            f"it is down, or the network to it is, and {RESUME_HINT}"
         )
-    if not member.has_spoken:
+    if not member.has_reported:
         return failure(member.host, member.process.returncode, "".join(member.complaints))
     if member.process.returncode == SSH_FAILED:
         return RunError(
             f"{name}: the connection to it broke; it went down, its network did, or its agent was "
-            f"ended, and {GOES_ON}"
+            f"ended, and {RESUME_HINT}"
         )
-    return RunError(f"{name}: the agent there was ended, and {GOES_ON}")
+    return RunError(f"{name}: the agent there was ended, and {RESUME_HINT}")

@@ -41,9 +41,9 @@ logger = logging.getLogger(__name__)
 LEAST_STEPS = 5
 SAVES = 5
 """Checkpoints of a short run, so that some steps are lost by a kill at most of its steps."""
-LOOK_EVERY_S = 0.002
+POLL_EVERY_S = 0.002
 """Less than a step takes, so that a run is killed at the step that was meant, or soon after."""
-SLOW_LOOK_EVERY_S = 0.02
+SLOW_POLL_EVERY_S = 0.02
 TRIES = 3
 """Of killing a run whose steps are so short that it may end first."""
 QUIET_S = 2.0
@@ -203,7 +203,7 @@ def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None
 
     A run that fails is an error.
     """
-    news = _news(run.events_of(attempts_so_far(run) + 1, rank=0))
+    new_events = _new_events(run.events_of(attempts_so_far(run) + 1, rank=0))
     log = run.root.with_suffix(".log")
     line = StatusLine(SHOW_EVERY_S)
     begun = time.monotonic()
@@ -218,7 +218,7 @@ def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None
         )
     try:
         while process.poll() is None:
-            for event in next(news):
+            for event in next(new_events):
                 step = event.step if isinstance(event, StepDone) else step
                 has_saved = has_saved or isinstance(event, CheckpointSaved)
             is_time = kill_at is not None and has_saved and step >= kill_at
@@ -226,14 +226,14 @@ def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None
                 break
             if step and time.monotonic() - begun > QUIET_S and line.is_due():
                 line.show(f"step {step:,} of {steps:,}")
-            time.sleep(LOOK_EVERY_S if kill_at and step else SLOW_LOOK_EVERY_S)
+            time.sleep(POLL_EVERY_S if kill_at and step else SLOW_POLL_EVERY_S)
     finally:
         _kill(process)
         line.clear()
     if is_time and process.returncode == -signal.SIGKILL:
         return True
     if process.returncode:
-        why = _last_words(log, process.returncode)
+        why = _failure_message(log, process.returncode)
         raise RunError(f"{why} (all that the run said is in {log})")
     return False
 
@@ -250,7 +250,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _news(path: Path) -> Iterator[list[Event]]:
+def _new_events(path: Path) -> Iterator[list[Event]]:
     """Each time, what has been added to a file of events that may not be there yet."""
     rest, read = b"", 0
     while True:
@@ -270,9 +270,9 @@ def _events(run: RunDir, kind: type[Kind]) -> list[Kind]:
     return [event for event in events if isinstance(event, kind)]
 
 
-def _last_words(log: Path, exit_code: int) -> str:
+def _failure_message(log: Path, exit_code: int) -> str:
     if exit_code < 0:
         return f"the run was ended by {signal.Signals(-exit_code).name}"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    said = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return said[-1] if said else next(filter(str.strip, reversed(lines)), "the run failed")
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return errors[-1] if errors else next(filter(str.strip, reversed(lines)), "the run failed")

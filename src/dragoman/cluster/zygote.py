@@ -46,7 +46,7 @@ IMPORTS = (
 
 _libc = ctypes.CDLL(None)
 
-Told = Callable[[dict[str, Any] | None], None]
+OnMessage = Callable[[dict[str, Any] | None], None]
 """Receives {"ready": True} once, {"name", "born": pid} and {"name", "ended": pid, "code"} of each
 child, and None when the zygote ends. The code is negative for a signal, as in `subprocess`.
 """
@@ -58,7 +58,7 @@ class Zygote:
     def __init__(
         self,
         environment: Mapping[str, str],
-        told: Told,
+        on_message: OnMessage,
         output: IO[Any] | int | None = None,
         arguments: Sequence[str] = (),
     ) -> None:
@@ -67,7 +67,7 @@ class Zygote:
         `arguments` are those of the workers to come, for people who look at a list of processes:
         a child has the command line of its parent.
         """
-        self._told = told
+        self._on_message = on_message
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
             [sys.executable, "-m", MODULE, str(theirs.fileno()), str(os.getpid()), *arguments],
@@ -107,7 +107,7 @@ class Zygote:
 
     def _fork(self, name: str, order: dict[str, Any], descriptors: list[int]) -> None:
         message = json.dumps(order | {"name": name}).encode()
-        with suppress(OSError):  # it has ended, which `told` hears
+        with suppress(OSError):  # it has ended, which `on_message` hears
             socket.send_fds(self._channel, [message], descriptors)
 
     def _listen(self) -> None:
@@ -118,8 +118,8 @@ class Zygote:
                 message = b""
             if not message:
                 break
-            self._told(json.loads(message))
-        self._told(None)
+            self._on_message(json.loads(message))
+        self._on_message(None)
 
 
 def ignore_signals() -> None:
@@ -202,7 +202,7 @@ def _become(order: dict[str, Any], descriptors: list[int], zygote: int) -> NoRet
             name_process("dragoman-store")
             _keep_store(descriptors[0])
         else:
-            _bear_witness(order["port"], order["secret"], order["rank"], order["witness"])
+            _record_death(order["port"], order["secret"], order["rank"], order["witness"])
             code = 0
     except BaseException:
         traceback.print_exc()
@@ -242,7 +242,7 @@ def _keep_store(listening: int) -> NoReturn:
     raise AssertionError
 
 
-def _bear_witness(port: int, secret: str, rank: int, what: str) -> None:
+def _record_death(port: int, secret: str, rank: int, what: str) -> None:
     from dragoman.distributed.group import open_store  # noqa: PLC0415
     from dragoman.distributed.pulse import record_death  # noqa: PLC0415
     from dragoman.distributed.seal import Seal  # noqa: PLC0415

@@ -32,10 +32,10 @@ def main(name: str, system: Path, sshd_config: str, log: str) -> None:
 
 def provide_privilege_separation(sshd: str, sshd_config: str) -> None:
     """Debian's sshd wants an empty folder that only its service makes, in /run."""
-    said = subprocess.run(
+    errors = subprocess.run(
         [sshd, "-t", "-f", sshd_config], capture_output=True, text=True, check=False
     ).stderr
-    missing = re.search(r"Missing privilege separation directory: (/run/\S+)", said)
+    missing = re.search(r"Missing privilege separation directory: (/run/\S+)", errors)
     if missing:
         mount("-t", "tmpfs", "-o", "nosuid,nodev,mode=755", "tmpfs", "/run")
         Path(missing[1]).mkdir(parents=True, mode=0o755)

@@ -59,7 +59,7 @@ def connect(layout: Layout, node: Node, is_up: bool) -> Command:
     return _ip(layout.switch, f"link set {node.name} {'up' if is_up else 'down'}")
 
 
-def forget(one: Node, other: Node) -> Command:
+def block(one: Node, other: Node) -> Command:
     """Let `one` send what is for `other` to an address that nobody answers at.
 
     A route to nowhere would tell the sender; a filter would need kernel modules that small kernels
@@ -69,7 +69,7 @@ def forget(one: Node, other: Node) -> Command:
     return _ip(one.namespace, f"neighbor replace {neighbor}")
 
 
-def remember(one: Node, other: Node) -> Command:
+def unblock(one: Node, other: Node) -> Command:
     return _ip(one.namespace, f"neighbor delete {other.address} dev eth0")
 
 

@@ -81,11 +81,11 @@ def run(command: list[str]) -> str:
     )
     if done.returncode == 0:
         return done.stdout
-    said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+    errors = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
     hint = ""
-    if "not permitted" in said or "Permission denied" in said:
+    if "not permitted" in errors or "Permission denied" in errors:
         hint = "; in a container, a lab needs one that was started with --privileged"
-    raise RunError(f"`{' '.join(command)}` failed: {said}{hint}")
+    raise RunError(f"`{' '.join(command)}` failed: {errors}{hint}")
 
 
 def run_all(commands: Iterable[list[str]]) -> None:

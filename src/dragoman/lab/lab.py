@@ -35,7 +35,7 @@ from dragoman.lab.layout import (
     sshd_config,
 )
 from dragoman.lab.rates import parse_rate
-from dragoman.lab.status import NodeStatus, status, unheard
+from dragoman.lab.status import NodeStatus, partitioned_from, status
 from dragoman.rundir import read_json, write_json, write_whole
 
 BOOTED_WITHIN_S = 20.0
@@ -143,17 +143,17 @@ class Lab:
     def partition(self, one: str, other: str) -> None:
         """Let two nodes no longer hear each other; both still hear all others."""
         first, second = self._pair(one, other)
-        kernel.run_all([commands.forget(first, second), commands.forget(second, first)])
+        kernel.run_all([commands.block(first, second), commands.block(second, first)])
 
     def heal(self, name: str, other: str | None = None) -> None:
         """Undo `cut` and every `partition` of the node, or only that from one `other`."""
         node = self.node(name)
         others = [self._pair(name, other)[1]] if other else self.nodes
         for one in others:
-            if one.address in unheard(node):
-                kernel.run(commands.remember(node, one))
-            if node.address in unheard(one):
-                kernel.run(commands.remember(one, node))
+            if one.address in partitioned_from(node):
+                kernel.run(commands.unblock(node, one))
+            if node.address in partitioned_from(one):
+                kernel.run(commands.unblock(one, node))
         if other is None:
             kernel.run(commands.connect(self.layout, node, is_up=True))
 
@@ -302,8 +302,8 @@ def _boot(layout: Layout, node: Node) -> None:
     deadline = time.monotonic() + BOOTED_WITHIN_S
     while not _sshd(node):  # it writes its pid once it listens
         if time.monotonic() > deadline:
-            said = node.log.read_text(errors="replace") if node.log.exists() else ""
-            raise RunError(f"the sshd of {node.name} did not start: {' '.join(said.split())}")
+            log = node.log.read_text(errors="replace") if node.log.exists() else ""
+            raise RunError(f"the sshd of {node.name} did not start: {' '.join(log.split())}")
         time.sleep(0.01)
 
 

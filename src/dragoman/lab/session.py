@@ -64,8 +64,8 @@ def run_in_lab(
 def _handle(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
     """Handlers from before; what this process was told to ignore, as by nohup, stays ignored."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    return {number: signal.signal(number, handler) for number in heard}
+    handled = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in handled}
 
 
 def _start(command: list[str], lab: Lab) -> subprocess.Popen[bytes]:

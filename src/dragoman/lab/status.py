@@ -80,7 +80,7 @@ def is_cut(layout: Layout, node: Node) -> bool:
     return "UP" not in kernel.read_json(port)[0]["flags"]
 
 
-def unheard(node: Node) -> set[IPv4Address]:
+def partitioned_from(node: Node) -> set[IPv4Address]:
     """Addresses that the node has been parted from."""
     neighbors = ["ip", "-n", node.namespace, "-json", "neighbor", "show", "nud", "permanent"]
     return {
@@ -98,7 +98,7 @@ def _node_status(layout: Layout, node: Node, before: Traffic) -> NodeStatus:
     now = traffic(layout, node)
     seconds = now.read_at - before.read_at
     processes = kernel.processes(node.namespace)
-    parted = unheard(node)
+    parted = partitioned_from(node)
     return NodeStatus(
         name=node.name,
         address=str(node.address),

@@ -6,7 +6,7 @@ from torch._C._distributed_c10d import TCPStore
 
 from dragoman.distributed.group import Group, join, open_store, pick_device, reason_of
 from dragoman.distributed.seal import Seal
-from dragoman.errors import SaidElsewhere, UserError
+from dragoman.errors import FailedElsewhereError, UserError
 
 ALONE = Group(0, 1, 0, torch.device("cpu"))
 
@@ -65,7 +65,7 @@ def test_a_broken_connection_is_explained_by_the_rank_that_was_lost():
     explained = reason_of(broken, LosesTheOther("rank 1 on gpu2 was ended by SIGKILL", 1))
     assert "rank 1 on gpu2 was ended by SIGKILL" in str(explained)
     said = reason_of(broken, LosesTheOther(None, 2))
-    assert isinstance(said, SaidElsewhere)
+    assert isinstance(said, FailedElsewhereError)
     assert said.exit_code == 2
 
 
