@@ -6,7 +6,7 @@ from torch._C._distributed_c10d import TCPStore
 
 from dragoman.distributed.group import Group, join, open_store, pick_device, reason_of
 from dragoman.distributed.seal import Seal
-from dragoman.errors import FailedElsewhereError, UserError
+from dragoman.errors import LostPeerError, UserError
 
 ALONE = Group(0, 1, 0, torch.device("cpu"))
 
@@ -16,7 +16,7 @@ def test_alone_every_collective_is_the_identity():
     assert ALONE.sums([1.5, -2.0]) == [1.5, -2.0]
     assert ALONE.broadcast({"step": 3}) == {"step": 3}
     assert ALONE.gather("x") == ["x"]
-    assert ALONE.led(lambda: 7) == 7
+    assert ALONE.on_rank_0(lambda: 7) == 7
 
 
 def test_what_fails_on_the_leader_fails_with_its_own_error():
@@ -24,7 +24,7 @@ def test_what_fails_on_the_leader_fails_with_its_own_error():
         raise UserError("the recipe is wrong")
 
     with pytest.raises(UserError, match="the recipe is wrong"):
-        ALONE.led(fails)
+        ALONE.on_rank_0(fails)
 
 
 def test_a_process_without_a_launcher_is_the_only_rank(monkeypatch):
@@ -51,24 +51,19 @@ def test_keys_of_another_start_are_out_of_reach():
 
 
 class LosesTheOther:
-    """In the place of a pulse that has heard why another rank has ended."""
+    """In the place of a pulse that knows why another rank has ended."""
 
-    def __init__(self, found, code):
-        self._loss = found, code
-
-    def loss(self):
-        return self._loss
+    def find_lost_rank(self):
+        return LostPeerError("rank 1 on gpu2 was ended by SIGKILL")
 
 
 def test_a_broken_connection_is_explained_by_the_rank_that_was_lost():
     broken = RuntimeError("[gloo] Connection closed by peer [10.0.0.2]:4711")
-    explained = reason_of(broken, LosesTheOther("rank 1 on gpu2 was ended by SIGKILL", 1))
-    assert "rank 1 on gpu2 was ended by SIGKILL" in str(explained)
-    said = reason_of(broken, LosesTheOther(None, 2))
-    assert isinstance(said, FailedElsewhereError)
-    assert said.exit_code == 2
+    explained = reason_of(broken, LosesTheOther())
+    assert isinstance(explained, LostPeerError)
+    assert "rank 1 on gpu2" in str(explained)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes do not match"), KeyboardInterrupt()])
 def test_other_errors_stay_what_they_are(error):
-    assert reason_of(error, LosesTheOther("rank 1", 1)) is error
+    assert reason_of(error, LosesTheOther()) is error
