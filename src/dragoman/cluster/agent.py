@@ -2,9 +2,9 @@
 
 Run as `python -m dragoman.cluster.agent`, with lines on standard input: a `Job` starts workers;
 `alive` comes now and then; `stop` means finish the step, save, end; `end` means that the run has
-failed on another host, so leave as soon as the workers here have had their say; `kill` means end
-now. The agent ends its workers when its input closes or says nothing for a while, that is, when
-whoever started it is gone, however that happened.
+failed on another host, so leave as soon as the workers here have reported; `kill` means end now.
+The agent ends its workers when its input closes or stays silent for a while, that is, when the
+launcher is gone, however that happened.
 
 It imports no torch. Workers are forked by a `Zygote` that has, so an agent that is kept for the
 next job starts it at once.
@@ -39,23 +39,23 @@ logger = logging.getLogger("dragoman.cluster.agent")  # it runs as __main__
 SAVING_S = 120.0
 """How long workers may take to finish their step and save when they are asked to stop."""
 FAREWELL_S = 15.0
-"""How long workers may take to say who was lost and end, when one of them has failed."""
+"""How long workers may take to report who was lost and end, when one of them has failed."""
 GIVING_UP_S = 5.0
-"""What the zygote gets to report the end of workers that were killed."""
+"""How long the zygote may take to report the end of workers that were killed."""
 STOPPED_S = 5.0
-"""A worker that is stopped for so long is ended: the other ranks wait for it."""
+"""A worker that is stopped for longer is killed, since the other ranks wait for it."""
 SILENCE_S = 30.0
-"""A launcher that says nothing for so long is gone, or the way to it."""
+"""A launcher that is silent for longer is gone, or the connection to it."""
 POLL_EVERY_S = 0.1
 
 
 class Commands:
-    """Lines on standard input, put into a queue; None when there will be no more."""
+    """Passes on the lines of standard input as they arrive, and None at its end."""
 
     def __init__(self, into: Callable[[str | None], None]) -> None:
         self.silence_s: float | None = None
-        """Nothing for so long counts as the end; None: the launcher is a process of this machine,
-        and its end closes the input."""
+        """Silence that counts as the end of the input; None if the launcher is a process of this
+        machine, whose end closes the input."""
         self._into = into
         threading.Thread(target=self._read, name="commands", daemon=True).start()
 
@@ -76,9 +76,9 @@ class Commands:
 class Worker:
     rank: int
     pid: int | None = None
-    """None: it has not been forked yet."""
+    """None until it has been forked."""
     code: int | None = None
-    """Exit code, negative for a signal; None: it has not ended."""
+    """Exit code, negative for a signal; None until it has ended."""
     stopped_at: float | None = None
     ended_by_us: bool = False
 
@@ -105,7 +105,7 @@ class Worker:
 
 
 class Agent:
-    """One thread decides; others only put into its inbox what they hear."""
+    """Runs jobs on one thread; the others only put what they receive into its inbox."""
 
     def __init__(self) -> None:
         self._inbox: queue.Queue[str | dict[str, Any] | None] = queue.Queue()
@@ -120,13 +120,13 @@ class Agent:
         self._store_port = 0
         self._is_stopping = False
         self._is_leaving = False
-        """No further job: whoever started us is gone, or wants us to be."""
+        """True if there will be no further job: the launcher is gone, or wants the agent to be."""
         self._deadline = float("inf")
-        """When workers that have not ended are killed."""
+        """When workers that are still running are killed."""
         self._outputs: list[threading.Thread] = []
 
     def run(self) -> int:
-        """Until whoever started us is gone or content; the exit code of the last job."""
+        """Runs jobs until the launcher is gone or done; returns the exit code of the last job."""
         code = 0
         try:
             while not (self._is_leaving and self._job is None):
@@ -174,7 +174,7 @@ class Agent:
         if time.monotonic() > self._deadline:
             self._kill_workers()
         if self._job and self._zygote and time.monotonic() > self._deadline + GIVING_UP_S:
-            self._zygote.close()  # it does not even say that they have ended
+            self._zygote.close()  # it does not even report that they have ended
             self._zygote_ended()
 
     def _start(self, job: Job) -> None:
@@ -244,7 +244,7 @@ class Agent:
         self._inbox.put({"zygote": message})
 
     def _output_of(self, worker: Worker) -> int | None:
-        """Where it prints: a pipe whose lines are sent home; None: where this process prints."""
+        """Returns a pipe whose lines are sent home; None if it prints where this process prints."""
         if self._relay is None:
             return None
         ours, theirs = os.pipe()
@@ -279,7 +279,7 @@ class Agent:
                     self._report_death(worker)
 
     def _report_death(self, worker: Worker) -> None:
-        """A worker that was killed could not say so itself."""
+        """Reports a worker that was killed, since it could not do so itself."""
         if worker.ended_by_us and worker.stopped_at is None:
             return
         assert self._job
@@ -298,7 +298,7 @@ class Agent:
             logger.error(text)
 
     def _end_stopped(self) -> None:
-        """End workers that stay stopped, at once when all are to end: they do not hear it."""
+        """Kills workers that stay stopped; at once if all are to end, since they ignore SIGTERM."""
         for worker in self._workers:
             if worker.ended_by_us:
                 continue
@@ -334,7 +334,7 @@ class Agent:
                     worker.code = -signal.SIGKILL
 
     def _zygote_ended(self) -> None:
-        """The kernel ends its children, and nobody can ask for their exit codes any more."""
+        """Gives up on the workers: the kernel ends them, and their exit codes are lost."""
         self._zygote, self._is_warm = None, False
         if self._job and not self._is_leaving:
             self._report_error("the process that starts the workers ended; see its output above")
@@ -344,7 +344,7 @@ class Agent:
         self._first_failed = self._first_failed or next(iter(self._workers), None)
 
     def _finish(self) -> int:
-        """All workers of the job have ended: report it, and be ready for the next."""
+        """Reports the end of a job whose workers have all ended, and gets ready for the next."""
         assert self._job
         job, self._job = self._job, None
         code = self._code()
@@ -362,19 +362,19 @@ class Agent:
         if self._first_failed is None or self._first_failed.code is None:
             return 0
         if self._first_failed.code < 0:
-            # Whoever had not begun to listen was ended by being asked to stop.
+            # A worker that had no signal handler yet was ended by being asked to stop.
             return 0 if self._is_stopping else 1
         return self._first_failed.code
 
-    def _report_error(self, sentence: str) -> None:
+    def _report_error(self, message: str) -> None:
         if self._relay:
-            self._relay(error=sentence)
+            self._relay(error=message)
         else:
-            logger.error(sentence)
+            logger.error(message)
 
 
 def environment_of(job: Job) -> dict[str, str]:
-    """Of the zygote: libraries read some of it when they are loaded."""
+    """Returns the environment of the zygote, some of which libraries read when they are loaded."""
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     defaults = {
         "OMP_NUM_THREADS": str(max(1, cores // job.workers)),
@@ -385,7 +385,7 @@ def environment_of(job: Job) -> dict[str, str]:
 
 
 def check_forward(port: int) -> None:
-    """Refuse a forwarded port that this host's sshd has opened to its networks."""
+    """Refuses a forwarded port that this host's sshd has opened to its networks."""
     for name, addresses in psutil.net_if_addrs().items():
         for address in addresses:
             if address.family != socket.AF_INET or address.address.startswith("127."):
@@ -404,5 +404,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Not by the interpreter's own way: a thread may still wait for its input.
+    # Not through the interpreter's shutdown: a thread may still be waiting for input.
     os._exit(main())

@@ -1,4 +1,4 @@
-"""Going on without hosts that are lost, and taking in those that come back (`min_hosts`)."""
+"""Continues a run without hosts that are lost, and takes in those that return (`min_hosts`)."""
 
 import logging
 import threading
@@ -17,18 +17,18 @@ from dragoman.telemetry.record.status import read_status
 logger = logging.getLogger(__name__)
 
 FRUITLESS_STARTS = 5
-"""So many in a row without a step are enough."""
+"""Starts in a row without a single step, after which no other is tried."""
 POLL_HOSTS_EVERY_S = 10.0
 WAIT_FOR_HOSTS_S = 5.0
 
 GatherHosts = Callable[[Cluster, Mapping[str, Facts]], Ready]
-"""Sees which of the candidates can take part, given what is known of some of them already."""
+"""Returns which candidates can take part, given what is known of some of them already."""
 ProbeHost = Callable[[Host], Facts | None]
-"""What a host that was missing says of itself; None, or an error: it cannot take part."""
+"""Returns the facts of a host that was missing; None or an error if it cannot take part."""
 
 
 class HostPoller:
-    """Asks hosts that are missing now and then whether they are back."""
+    """Polls the hosts that are missing until one of them is back."""
 
     def __init__(self, cluster: Cluster, present: Cluster, probe_host: ProbeHost) -> None:
         names = {host.name for host in present.hosts}
@@ -55,7 +55,7 @@ class HostPoller:
                     facts = self._probe_host(host)
                     if facts and not self._ended.is_set():
                         self.found[host.name] = facts
-                        logger.info(f"{host.name} is back; the run pauses to take it in")
+                        logger.info(f"{host.name} is back; the run pauses to include it")
 
 
 def start_until_done(
@@ -66,9 +66,9 @@ def start_until_done(
     probe_host: ProbeHost,
     given: Orders,
 ) -> tuple[Ready | None, Outcome]:
-    """Start; with min_hosts also again, without hosts that are lost and with those that return.
+    """Starts the run; with min_hosts again, without lost hosts and with those that return.
 
-    Without a `Ready`, somebody has asked to stop before anything had started.
+    Returns no `Ready` if the user asked to stop before anything had started.
     """
     try:
         ready = gather_hosts(cluster, {})
@@ -81,7 +81,7 @@ def start_until_done(
         step = read_status(run).step
         with HostPoller(cluster, ready.cluster, probe_host) as poller:
             outcome = start(ready, poller)
-        # Asked before the first step, workers end without a word about the run's state.
+        # Workers that are asked before the first step leave the run's state as it was.
         is_paused = outcome.code == 0 and poller.found and read_status(run).state != "finished"
         is_mistake = outcome.code == UserError.exit_code and not outcome.lost
         may_start_again = cluster.min_hosts is not None and not is_mistake
@@ -89,9 +89,7 @@ def start_until_done(
             return ready, outcome
         fruitless = 0 if read_status(run).step > step else fruitless + 1
         if fruitless >= FRUITLESS_STARTS:
-            logger.warning(
-                f"{fruitless} starts in a row have brought no step, and no other is tried"
-            )
+            logger.warning(f"{fruitless} starts in a row completed no step; giving up")
             return ready, outcome
         if outcome.error:
             logger.warning(str(outcome.error))
@@ -107,9 +105,9 @@ def start_until_done(
 
 
 def next_candidates(cluster: Cluster, known: Collection[str]) -> Cluster:
-    """The hosts that are known to be there, in the order of the list.
+    """Returns the hosts that are known to be up, in the order of the list.
 
-    Everybody, where that would be too few: they may be back when they are asked.
+    Returns all hosts if that would be too few: some may be back by now.
     """
     present = tuple(host for host in cluster.hosts if host.name in known)
     if len(present) < (cluster.min_hosts or len(cluster.hosts)):
@@ -120,7 +118,7 @@ def next_candidates(cluster: Cluster, known: Collection[str]) -> Cluster:
 def _wait_for_hosts(
     gather_hosts: GatherHosts, candidates: Cluster, known: Mapping[str, Facts], given: Orders
 ) -> Ready | None:
-    """Wait until enough hosts can be reached; None: somebody has asked to stop meanwhile."""
+    """Waits until enough hosts can be reached; returns None if the user asks to stop meanwhile."""
     while not given.asked:
         try:
             return gather_hosts(candidates, known)

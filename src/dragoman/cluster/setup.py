@@ -1,4 +1,4 @@
-"""`dragoman setup`: this very version of the project on every host, side by side."""
+"""`dragoman setup`: installs this very version on every host, in parallel."""
 
 import logging
 import subprocess
@@ -18,14 +18,14 @@ from dragoman.version import code_hash
 logger = logging.getLogger(__name__)
 
 NO_PYTHON = 71
-"""Exit code of our own for a host without a Python that would do."""
+"""Our exit code for a host without a suitable Python."""
 LOG_EVERY_S = 10.0
 
 Log = Callable[[str], None]
 
 
 def set_up(cluster: Cluster) -> None:
-    """Install on all hosts, then ask each of them whether it runs the same code as this machine."""
+    """Installs on all hosts, then checks that each runs the same code as this machine."""
     width = max(len(host.name) for host in cluster.hosts)
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         wheel = write_wheel(Path(folder))
@@ -61,7 +61,7 @@ def _set_up(cluster: Cluster, host: Host, wheel: Path, width: int) -> None:
     if facts["code"] != code_hash():
         raise RunError(
             f"{host.name}: still runs other code after the installation, from a folder that comes "
-            f"before {host.interpreter}'s own; look at its PYTHONPATH"
+            f"before that of {host.interpreter}; check its PYTHONPATH"
         )
     devices = f"{facts['cuda_devices']} CUDA device(s)"
     log(
@@ -71,10 +71,11 @@ def _set_up(cluster: Cluster, host: Host, wheel: Path, width: int) -> None:
 
 
 def environment_script(host: Host) -> str:
-    """A shell line that makes the working folder, and the environment where it is ours to make."""
+    """Returns a shell command that creates the working folder and, unless the user has one, the
+    environment."""
     interpreter = quoted(host.interpreter)
     make = f"python3 -m venv {quoted(f'{host.folder}/{ENVIRONMENT}')}"
-    if host.python:  # the user's own: it is there, or that is a mistake to be told of
+    if host.python:  # the user's own: if it is missing, that is an error
         make = f"exit {NO_PYTHON}"
     version = "import sys; sys.exit(sys.version_info < (3, 11))"
     return (
@@ -84,7 +85,7 @@ def environment_script(host: Host) -> str:
 
 
 def _remote(cluster: Cluster, host: Host, script: str, content: bytes, log: Log) -> None:
-    """Run a shell line on the host, saying now and then what it says last."""
+    """Runs a shell command on the host and logs its latest line of output now and then."""
     process = subprocess.Popen(
         ssh_command(cluster, host, script),
         stdin=subprocess.PIPE,
@@ -99,7 +100,7 @@ def _remote(cluster: Cluster, host: Host, script: str, content: bytes, log: Log)
             process.stdin.write(content)
             process.stdin.close()
         except BrokenPipeError:
-            pass  # it has ended early and says why
+            pass  # it has ended early; its error output has the reason
         next_log_at = time.monotonic() + LOG_EVERY_S
         for line in process.stdout:
             if time.monotonic() > next_log_at:

@@ -1,7 +1,7 @@
-"""Starts of a run on several hosts: an agent on each over ssh, watched until all have ended.
+"""Starts a run on several hosts: an agent on each over ssh, watched until all have ended.
 
 Agents are kept from one start to the next, with torch imported already, so a run that has lost a
-rank goes on at once. The ranks meet in a store on this machine's loopback, which each host reaches
+rank restarts at once. The ranks meet in a store on this machine's loopback, which each host reaches
 through a port on its own loopback that ssh forwards: nothing of it listens on a network.
 """
 
@@ -34,11 +34,11 @@ from dragoman.errors import DragomanError, RunError, UserError
 
 ALIVE_EVERY_S = 1.0
 SILENCE_S = 10.0
-"""A host that says nothing for so long is lost: its agent speaks once a second."""
+"""A host that is silent for longer is lost: its agent sends a sign of life once a second."""
 FAREWELL_S = 20.0
-"""What the other hosts get to end by themselves, and to say who was lost, after one has failed."""
+"""How long the other hosts may take to end and to report who was lost, after one has failed."""
 START_S = 120.0
-"""Until an agent speaks for the first time: Python itself takes a while on a cold disk."""
+"""How long an agent may take to its first message: Python starts slowly from a cold disk."""
 
 Receive = Callable[[Host, dict[str, Any]], None]
 
@@ -46,32 +46,32 @@ Receive = Callable[[Host, dict[str, Any]], None]
 @dataclass(frozen=True)
 class Outcome:
     code: int
-    """Of the first host that failed, or 0."""
+    """Exit code of the first host that failed, or 0."""
     lost: frozenset[str] = frozenset()
-    """Hosts that could not be heard any more."""
+    """Hosts that were silent for too long."""
     error: DragomanError | None = None
-    """What there is to say beyond what the workers have said themselves."""
+    """What is to be reported beyond what the workers have reported themselves."""
 
 
 @dataclass
 class Member:
-    """One host's agent: its process here, and what was heard from it."""
+    """One host's agent: its process here, and what was received from it."""
 
     host: Host
     process: subprocess.Popen[str]
     heard_at: float
     has_reported: bool = False
     store_port: int | None = None
-    """On the host, forwarded to the store; None: ssh has not said yet which."""
+    """Port on the host that is forwarded to the store; None until ssh has reported it."""
     start: str = ""
-    """Name of the start that its present job belongs to."""
+    """Name of the start that its current job belongs to."""
     ranks: Sequence[int] = ()
-    """Of its present job."""
+    """Ranks of its current job."""
     code: int | None = None
-    """With which its present job has ended; None: it goes on."""
+    """Exit code of its current job; None while it runs."""
     error: DragomanError | None = None
     complaints: deque[str] = field(default_factory=lambda: deque(maxlen=50))
-    """The last lines of its standard error: ssh's own, and of an agent that could not start."""
+    """The last lines of its standard error: those of ssh, or of an agent that could not start."""
 
     @property
     def has_left(self) -> bool:
@@ -91,7 +91,7 @@ class Member:
 
     @property
     def is_lost(self) -> bool:
-        """It is gone without a word, or says nothing any more."""
+        """Returns whether it has ended without an exit code, or has been silent for too long."""
         if self.has_left:
             return self.process.returncode == SSH_FAILED
         return self.silent_s > (SILENCE_S if self.has_reported else START_S)
@@ -124,7 +124,7 @@ class Member:
 
 
 class Store:
-    """Where ranks meet, on this machine's loopback; to be made by the main thread."""
+    """The store where ranks meet, on this machine's loopback; create it in the main thread."""
 
     def __init__(self) -> None:
         self.is_alive = True
@@ -144,7 +144,7 @@ class Agents:
     """The agents of a run, by the names of their hosts, and the store where ranks meet."""
 
     def __init__(self, receive: Receive) -> None:
-        """`receive` gets the messages that are not about a start itself."""
+        """`receive` is called with the messages that are not about a start itself."""
         self._store, self._receive = Store(), receive
         self._members: dict[str, Member] = {}
         self._ended = threading.Event()
@@ -158,12 +158,12 @@ class Agents:
         given: Orders,
         wants_pause: Callable[[], bool] = lambda: False,
     ) -> Outcome:
-        """Run one job on each host until all have ended or one is lost.
+        """Runs one job on each host until all have ended or one is lost.
 
         When `wants_pause`, the workers are asked to save and stop. Afterwards only agents that are
         ready for another job are left.
         """
-        if not self._store.is_alive:  # the ways to it lead nowhere any more
+        if not self._store.is_alive:  # ports forwarded to it lead nowhere now
             self._drop(self._members)
             self._store.close()
             self._store = Store()
@@ -183,7 +183,7 @@ class Agents:
             self._drop(m.host.name for m in members if m.code is None or m.is_lost or m.has_left)
 
     def warm_up(self, cluster: Cluster, host: Host, job: Job) -> None:
-        """Start an agent beside a run that goes on, so that the host can take part at once later.
+        """Starts an agent while a run continues, so that the host can join without delay later.
 
         From any thread.
         """
@@ -231,7 +231,7 @@ class Agents:
 
     def _read_messages(self, member: Member) -> None:
         assert member.process.stdout
-        with suppress(ValueError):  # closed while being read: nobody waits for it any more
+        with suppress(ValueError):  # closed while being read: nobody needs it any more
             for line in member.process.stdout:
                 member.heard_at = time.monotonic()
                 match read_message(line):
@@ -254,7 +254,7 @@ class Agents:
                 member.complaints.append(line)
 
     def _send_heartbeats(self) -> None:
-        """An agent that hears nothing ends its workers: a cut network leaves none behind."""
+        """Keeps agents alive: without this, as after a network cut, they end their workers."""
         while not self._ended.wait(ALIVE_EVERY_S):
             for member in tuple(self._members.values()):
                 member.send("alive")
@@ -262,7 +262,7 @@ class Agents:
 
 @contextmanager
 def agents_of_a_run(receive: Receive) -> Iterator[Agents]:
-    """Agents, and a store on this machine's loopback; none of them is left running."""
+    """Yields agents with a store on this machine's loopback, and ends them all afterwards."""
     agents = Agents(receive)
     try:
         yield agents
@@ -271,7 +271,7 @@ def agents_of_a_run(receive: Receive) -> Iterator[Agents]:
 
 
 def _meet(members: Sequence[Member], jobs: Sequence[Job], given: Orders) -> Outcome | None:
-    """Give each agent its job once its host has a way to the store; an outcome: one failed."""
+    """Gives each agent its job once its host can reach the store; returns how it failed, if so."""
     for member in members:
         member.code, member.error = None, None
     for member, job in zip(members, jobs, strict=True):
@@ -297,7 +297,7 @@ def _watch(members: Sequence[Member], given: Orders, wants_pause: Callable[[], b
                 member.send("stop")
     if ended.code == 0:
         return ended
-    # The others may have something to say about it, and end by themselves.
+    # The others may report more about it, and end by themselves.
     for member in members:
         member.send("end")
     deadline = time.monotonic() + FAREWELL_S
@@ -315,7 +315,7 @@ def _attend(members: Sequence[Member], given: Orders) -> None:
 
 
 def _ended(members: Sequence[Member]) -> Outcome | None:
-    """How it has ended, when all have or any has failed or is lost; None: it goes on."""
+    """Returns how the start ended, once all hosts have or one failed or is lost; else None."""
     for member in members:
         if member.has_failed or member.is_lost:
             lost = frozenset([member.host.name] if member.is_lost else [])
@@ -325,7 +325,7 @@ def _ended(members: Sequence[Member]) -> Outcome | None:
 
 
 def _explanation(member: Member) -> DragomanError | None:
-    """None: its workers have said it themselves."""
+    """Returns why the host failed; None if its workers have reported that themselves."""
     name = member.host.name
     if member.error:
         return member.error
@@ -335,13 +335,13 @@ def _explanation(member: Member) -> DragomanError | None:
         ranks = ", ".join(map(str, member.ranks)) or "none yet"
         return RunError(
             f"{name} has not been heard from for {member.silent_s:.0f} s (ranks there: {ranks}); "
-            f"it is down, or the network to it is, and {RESUME_HINT}"
+            f"it or its network is down; {RESUME_HINT}"
         )
     if not member.has_reported:
         return failure(member.host, member.process.returncode, "".join(member.complaints))
     if member.process.returncode == SSH_FAILED:
         return RunError(
-            f"{name}: the connection to it broke; it went down, its network did, or its agent was "
-            f"ended, and {RESUME_HINT}"
+            f"{name}: the connection broke: the host or its network went down, or its agent was "
+            f"killed; {RESUME_HINT}"
         )
-    return RunError(f"{name}: the agent there was ended, and {RESUME_HINT}")
+    return RunError(f"{name}: its agent was killed; {RESUME_HINT}")

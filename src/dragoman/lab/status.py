@@ -15,14 +15,14 @@ STOPPED = "T"
 
 @dataclass(frozen=True)
 class Traffic:
-    """Of a node's link, headers included, counted as packets of the link's size.
+    """Bytes of a node's link, headers included, counted as packets of the link's size.
 
     The counters of the interfaces themselves would depend on the rate: they count what the
-    interface is handed, which may be 64 KB with one header.
+    interface receives, which may be 64 KB with one header.
     """
 
     rate_bits: int | None
-    """None: no limit."""
+    """None if there is no limit."""
     sent_bytes: int
     received_bytes: int
     read_at: float
@@ -53,7 +53,7 @@ class NodeStatus:
 
 
 def status(layout: Layout, over_s: float) -> list[NodeStatus]:
-    """Of each node; its speeds are means over the next `over_s` seconds."""
+    """Returns the status of each node; speeds are means over the next `over_s` seconds."""
     before = [traffic(layout, node) for node in layout.nodes]
     time.sleep(over_s)
     return [
@@ -81,7 +81,7 @@ def is_cut(layout: Layout, node: Node) -> bool:
 
 
 def partitioned_from(node: Node) -> set[IPv4Address]:
-    """Addresses that the node has been parted from."""
+    """Returns the addresses that the node is partitioned from."""
     neighbors = ["ip", "-n", node.namespace, "-json", "neighbor", "show", "nud", "permanent"]
     return {
         IPv4Address(entry["dst"])
