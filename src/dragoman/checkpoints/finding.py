@@ -86,7 +86,7 @@ def newest_whole(
     where = ", ".join(str(root) for root in roots)
     if candidates:
         raise RunError(
-            f"{where}: none of its {len(candidates)} checkpoints is whole; move the folder away "
+            f"{where}: none of its {len(candidates)} checkpoints is intact; move the folder away "
             "to start the run again from step 0"
         )
     if unreadable:

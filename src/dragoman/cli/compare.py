@@ -9,14 +9,14 @@ from dragoman.cli.reading import reading
 if TYPE_CHECKING:
     from dragoman.comparison.aspects import Aspect, Row, Value
 
-# Lists of files and the like can be long; --json has all of it.
+# Lists of files and the like can be long; --json prints them in full.
 MOST_LETTERS = 48
 
 
 def compare(
     first: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="RUN")],
     second: Annotated[Path, typer.Argument(help="The folder of another run.", metavar="RUN")],
-    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Show what differed between two runs: settings, data, machines, speed, quality and cost.
 

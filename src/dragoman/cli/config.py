@@ -9,11 +9,15 @@ from dragoman.cli.arguments import Overrides
 
 def config(
     recipe: Annotated[Path | None, typer.Argument(metavar="RECIPE", help="A recipe.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="To show what each one does.")] = 1,
-    keys: Annotated[bool, typer.Option("--keys", help="List every key with its meaning.")] = False,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Number of workers, for figures per worker.")
+    ] = 1,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="List all keys with default and meaning.")
+    ] = False,
     overrides: Overrides = None,
 ) -> None:
-    """Show what a recipe would run, and the figures that follow from it.
+    """Show the resolved recipe and the figures that follow from it.
 
     Example: dragoman config recipes/wmt16-en-de.toml --workers 4
     """
@@ -35,7 +39,7 @@ def config(
         return
     if recipe is None:
         raise UserError(
-            "name a recipe, as in: dragoman config recipes/demo.toml; or ask for --keys"
+            "name a recipe, as in: dragoman config recipes/demo.toml; or list all keys with --keys"
         )
     loaded = load_config(recipe, overrides or ())
     echo(dump_config(loaded))

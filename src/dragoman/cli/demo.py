@@ -7,12 +7,12 @@ import typer
 
 
 def demo(
-    run: Annotated[Path, typer.Option(help="Folder of the run.")] = Path("runs/demo"),
+    run: Annotated[Path, typer.Option(help="The folder of the run.")] = Path("runs/demo"),
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
 ) -> None:
-    """The whole story on this machine in minutes, offline.
+    """Train, evaluate and translate on this machine in minutes, offline.
 
-    Builds the built-in corpus, trains a small Transformer with two workers, evaluates it, writes
+    Generates the built-in corpus, trains a small Transformer with two workers, evaluates it, writes
     a report, and translates sentences that it has never seen. Example: dragoman demo
     """
     from dragoman.cli.evaluate import evaluate
@@ -28,7 +28,7 @@ def demo(
     recipe = shipped_recipe("demo")
     directory = RunDir(run)
     if aside := move_away_if_other(directory, load_config(recipe)):
-        echo(f"{run} is of another recipe and was moved to {aside}")
+        echo(f"{run} belongs to another recipe and was moved to {aside}")
     echo(f"Training an English-German translator from {recipe} with {workers} workers.\n")
     # Two workers show more than one, also where they have to take turns on one core.
     train(recipe, run=run, workers=workers, oversubscribe=workers <= 2)
@@ -49,7 +49,7 @@ def demo(
 
 
 def _program() -> str:
-    """How to type this program's name here: it may be in an environment that is not active."""
+    """Returns how to call this program, which may be in an environment that is not active."""
     installed = Path(sys.executable).with_name("dragoman")
     found = shutil.which("dragoman")
     if not installed.exists() or (found and Path(found).samefile(installed)):

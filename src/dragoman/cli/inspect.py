@@ -13,7 +13,7 @@ FILES_SHOWN = 10
 
 def inspect(
     path: Annotated[Path, typer.Argument(help="Prepared data, a run or a checkpoint.")],
-    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Show what prepared data, a run or a checkpoint is made of: files, sizes, hashes, figures.
 
@@ -38,7 +38,7 @@ def inspect(
     else:
         raise UserError(
             f"{path}: is neither prepared data nor a run nor a checkpoint; name such a folder, "
-            "as prepared/demo, runs/demo or runs/demo/checkpoints/best"
+            "such as prepared/demo, runs/demo or runs/demo/checkpoints/best"
         )
     if not as_json:
         echo()
@@ -56,7 +56,7 @@ def show_data(prepared: "PreparedData") -> None:
         often = (
             ""
             if split.pairs_per_epoch == split.pairs_kept
-            else (f", seen as {split.pairs_per_epoch:,} an epoch")
+            else (f", seen as {split.pairs_per_epoch:,} per epoch")
         )
         echo(f"\n{name}: {split.pairs_kept:,} of {split.pairs_in:,} pairs{often}")
         for language, side in (

@@ -11,19 +11,20 @@ if TYPE_CHECKING:
 def prepare(
     recipe: Recipe,
     part: Annotated[
-        str, typer.Option(metavar="I/N", help="Only clean part I of N, from 1; then --join.")
+        str,
+        typer.Option(
+            metavar="I/N", help="Clean only part I of N, counted from 1; then use --join."
+        ),
     ] = "",
-    join: Annotated[
-        bool, typer.Option("--join", help="Finish what all parts have cleaned.")
-    ] = False,
+    join: Annotated[bool, typer.Option("--join", help="Finish after all parts are clean.")] = False,
     explain: Annotated[
-        int, typer.Option(min=0, max=20, metavar="N", help="Show N dropped pairs of each reason.")
+        int, typer.Option(min=0, max=20, metavar="N", help="Show N dropped pairs for each reason.")
     ] = 0,
     overrides: Overrides = None,
 ) -> None:
     """Turn raw parallel text into clean, tokenized shards with a data passport.
 
-    Interrupted, the same command goes on. Example:
+    If interrupted, the same command continues. Example:
     dragoman prepare recipes/multi30k.toml --set data.folder=data/multi30k
     """
     from dragoman import preparation
@@ -54,5 +55,5 @@ def _share(part: str) -> "Share":
 
     number, slash, count = part.partition("/")
     if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise UserError(f"--part {part}: write it as 1/8 for the first of eight")
+        raise UserError(f"--part {part}: write 1/8 for the first of eight parts")
     return Share(int(number) - 1, int(count))

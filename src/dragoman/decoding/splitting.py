@@ -52,8 +52,8 @@ _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff00-\uffef]$
 
 
 def split(text: str, longest: int, measure: Measure) -> list[Piece]:
-    """Pieces that count at most `longest`, as far as their parts add up and no single character
-    counts more.
+    """Returns pieces of at most `longest` tokens, if sizes of parts add up and no single character
+    has more.
     """
     atoms = list(_atoms(text, longest, measure))
     pieces = []
@@ -102,8 +102,8 @@ def _cut(atoms: Sequence[_Atom], begin: int, longest: int) -> int:
 
 
 def _atoms(text: str, longest: int, measure: Measure) -> Iterator[_Atom]:
-    """Words, but no more than `longest` characters of one: an encoder may need time that grows
-    with the square of a word.
+    """Yields words, cut after `longest` characters: an encoder may need time that grows with the
+    square of a word's length.
     """
     word = re.compile(
         rf"[^\s{_WIDE_MARKS}]{{1,{longest}}}(?:[{_WIDE_MARKS}][{_WIDE_MARKS}{_CLOSING}]{{0,8}})?"

@@ -57,7 +57,7 @@ class Translator:
     ) -> Self:
         """Loads a checkpoint of a run: "best", "latest" or the number of a step.
 
-        With `average` above 1, loads the mean of that many of the newest checkpoints instead. `device` is
+        With `average` above 1, loads the mean of that many newest checkpoints instead. `device` is
         "auto", "cpu" or "cuda", as training.device in a recipe.
         """
         directory = RunDir(Path(run))
@@ -142,10 +142,10 @@ def _pieces_of(sentence: str, tokenizer: Tokenizer, longest: int) -> list[Piece]
 
 
 def _batches(encoded: Sequence[Ids], batch_tokens: int, beam: int) -> list[list[int]]:
-    """Yields batches of indices of sentences of similar length, longest first to fail early.
+    """Returns batches of indices of sentences of similar length, longest first to fail early.
 
     A batch holds `batch_tokens` padded source tokens for greedy search; a beam of four takes
-    four rows a sentence.
+    four rows per sentence.
     """
     with_text = [number for number, ids in enumerate(encoded) if len(ids) > 1]
     order = sorted(with_text, key=lambda number: -len(encoded[number]))

@@ -59,7 +59,7 @@ LONG_PATIENCE_S = 1800.0
 IN_A_STEP = ("data", "forward", "backward", "optimizer", "agreement")
 
 
-_ADVICE = "the same command goes on from the newest checkpoint"
+_ADVICE = "the same command resumes from the newest checkpoint"
 
 
 class Store(Protocol):

@@ -154,7 +154,7 @@ def test_who_asks_to_stop_while_hosts_are_checked_is_obeyed(tmp_path):
 
     def gather_hosts(candidates, known):
         world.given.asked = 1
-        raise UserError("a was asked, and the answer not waited for")
+        raise UserError("a: stopped before it answered")
 
     ready, outcome = start_until_done(
         world.cluster, world.run, gather_hosts, world.start, world.probe_host, world.given
