@@ -34,9 +34,9 @@ from dragoman.rundir import read_bounded
 Overrides = Sequence[str] | Mapping[str, Any]
 
 MOST_BYTES = 1_000_000
-"""Of a recipe or a host list."""
+"""Most bytes of a recipe or a host list."""
 LONGEST_SHOWN = 100
-"""Characters of a wrong value that an error message repeats."""
+"""Most characters of a wrong value that an error message repeats."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _printable(value: str) -> str:
 
 
 def _written_as(pattern: str, in_words: str) -> AfterValidator:
-    """Text that a pattern matches; whoever has to write it is told in words."""
+    """Returns a check for text that matches a pattern, described `in_words` in errors."""
 
     def check(value: str) -> str:
         if re.fullmatch(pattern, value):
@@ -85,8 +85,8 @@ def _written_as(pattern: str, in_words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-# Every number has an upper bound: one that is far above all that makes sense is a slip of the pen,
-# and would otherwise end as an overflow, or a loop without end, hours later.
+# Every number has an upper bound: one that is far beyond reason is a typo, and would
+# otherwise end in an overflow or an endless loop hours later.
 MOST_STEPS = 10**12
 MOST_BEAM = 100
 LARGEST_INTEGER = 2**63 - 1  # of TOML and of random number generators
@@ -115,7 +115,7 @@ RecipeName = Annotated[
     ),
 ]
 LanguagePair = Annotated[
-    str, _written_as("([A-Za-z_]+-[A-Za-z_]+)?", "two language codes, as en-de, or empty")
+    str, _written_as("([A-Za-z_]+-[A-Za-z_]+)?", "two language codes, such as en-de, or empty")
 ]
 # As long as a path may be. What is a path or an address cannot hold a line feed or a NUL.
 Text = Annotated[str, Field(max_length=4096), AfterValidator(_printable)]
@@ -124,7 +124,7 @@ _LOGIN = re.compile(r"://[^/?#\s]*@")
 
 
 def _without_password(advice: str) -> AfterValidator:
-    """The config stands in run directories and reports, which are shown to others."""
+    """Returns a check for addresses without credentials: configs appear in shared reports."""
 
     def check(address: str) -> str:
         if _LOGIN.search(address):
@@ -140,7 +140,7 @@ def _without_password(advice: str) -> AfterValidator:
 _MLFLOW_LOGIN = "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead"
 Address = Annotated[Text, _without_password("fetch the file yourself and name it by its path")]
 
-# More than these are not a sentence any more.
+# More than these would no longer be a readable sentence.
 MANY_KEYS = 12
 MOST_PROBLEMS = 5
 
@@ -164,19 +164,19 @@ class Section(BaseModel):
 
 
 class SourceSettings(Section):
-    """What all kinds of sources have."""
+    """The keys that all kinds of sources share."""
 
     weight: Annotated[float, between(0.0001, 1000)] = 1.0
-    """Training sees its pairs this many times an epoch; below 1, a share of them."""
+    """How many times per epoch training sees its pairs; below 1: a share of them."""
     languages: LanguagePair = ""
-    """Its own language pair, as en-de; empty: the data's. The data's pair reversed swaps sides."""
+    """Its language pair, such as en-de; empty: that of data. A reversed pair swaps the sides."""
 
 
 class TextSource(SourceSettings):
-    """Two text files, one sentence a line, the same line number for the same sentence.
+    """Two text files, one sentence per line, where equal line numbers are translations.
 
-    Here and below a file is a name in data.folder or an address (https://...); plain, or
-    compressed as .gz, .xz, .bz2 or .zst.
+    Here and below a file is a name in data.folder or an address (https://...), either plain or
+    compressed (.gz, .xz, .bz2 or .zst).
     """
 
     kind: Literal["text"]
@@ -185,19 +185,21 @@ class TextSource(SourceSettings):
     target: Address
     """File of the target language."""
     sha256: Annotated[tuple[Sha256, ...], Strict(False)] = ()
-    """Of source and target file, to be sure of what is read."""
+    """SHA-256 of the source and the target file, checked when they are read."""
 
     @field_validator("sha256")
     @classmethod
     def one_hash_a_file(cls, hashes: tuple[str, ...]) -> tuple[str, ...]:
         if len(hashes) not in (0, 2):
             given = "1 hash" if len(hashes) == 1 else f"{len(hashes)} hashes"
-            raise ValueError(f"{given} for 2 files; give one each for source and target, or none")
+            raise ValueError(
+                f"{given} for 2 files; give one for each of source and target, or none"
+            )
         return hashes
 
 
 class TsvSource(SourceSettings):
-    """A table with a pair a line, columns between tabs."""
+    """A table with one pair per line and columns separated by tabs."""
 
     kind: Literal["tsv"]
     file: Address
@@ -209,54 +211,54 @@ class TsvSource(SourceSettings):
 
 
 class JsonlSource(SourceSettings):
-    """A JSON object a line."""
+    """One JSON object per line."""
 
     kind: Literal["jsonl"]
     file: Address
-    """The objects."""
+    """The file of objects."""
     source_key: Text
-    """Key of the source sentence; dots lead into nested objects: translation.en."""
+    """Key of the source sentence; dots address nested objects: translation.en."""
     target_key: Text
     """Key of the target sentence."""
 
 
 class TmxSource(SourceSettings):
-    """A translation memory."""
+    """A translation memory (TMX)."""
 
     kind: Literal["tmx"]
     file: Address
-    """The memory; pairs without both languages are passed over."""
+    """The memory; units that lack one of the languages are skipped."""
 
 
 class GettextSource(SourceSettings):
-    """Message catalogs of programs (.po, .mo): every Linux machine has them in /usr/share/locale.
+    """Message catalogs of programs (.po, .mo), found on every Linux machine in /usr/share/locale.
 
-    Messages are written in one language, by custom English, and translated into the other.
+    Messages are written in one language, usually English, and translated into the other.
     """
 
     kind: Literal["gettext"]
     folder: Text
-    """Where to look for catalogs of the target language."""
+    """Folder to search for catalogs of the target language."""
 
 
 class MtdataSource(SourceSettings):
-    """A public corpus by its name in mtdata, as Statmt-europarl-7-deu-eng."""
+    """A public corpus by its mtdata name, such as Statmt-europarl-7-deu-eng."""
 
     kind: Literal["mtdata"]
     name: Text
-    """Fetched into data.cache; all but the corpora of WMT16 need dragoman[mtdata]."""
+    """Downloaded into data.cache; all except the WMT16 corpora need dragoman[mtdata]."""
 
 
 class SacrebleuSource(SourceSettings):
-    """A test set by its name in sacreBLEU, as wmt14/full."""
+    """A test set by its sacreBLEU name, such as wmt14/full."""
 
     kind: Literal["sacrebleu"]
     name: Text
-    """Fetched into data.cache."""
+    """Downloaded into data.cache."""
 
 
 class PhrasebookSource(SourceSettings):
-    """English-German sentences made by the built-in grammar."""
+    """English-German sentences generated by the built-in grammar."""
 
     kind: Literal["phrasebook"]
     pairs: Amount
@@ -281,25 +283,25 @@ CorpusSources = Annotated[tuple[CorpusSource, ...], Strict(False)]
 
 class DataSettings(Section):
     source_language: Text
-    """Language code of the source side, as in ISO 639: en."""
+    """ISO 639 code of the source language: en."""
     target_language: Text
-    """Language code of the target side: de."""
+    """ISO 639 code of the target language: de."""
     folder: Text = "."
-    """Relative file names of the sources are looked up here."""
+    """Folder that relative file names of the sources refer to."""
     cache: Text = ""
-    """Folder for what is fetched; empty: dragoman in the user's cache folder."""
+    """Folder for downloads; empty: dragoman in the user's cache folder."""
     mirror: Address = ""
-    """Fetch from here instead: an address under which <host>/<path> of each file is found."""
+    """Address to download from instead; it must serve each file as <host>/<path>."""
     prepared: Text = ""
     """Folder for tokenizer and shards; empty: prepared/<name of the recipe>."""
     train: Annotated[CorpusSources, Field(min_length=1)]
-    """What to learn from: one table a source."""
+    """Training data: one table per source."""
     validation: Annotated[CorpusSources, Field(min_length=1)]
-    """What to measure on during training."""
+    """Validation data, evaluated during training."""
     test: CorpusSources = ()
-    """What `dragoman evaluate` measures on."""
+    """Test data for `dragoman evaluate`."""
     max_length: Annotated[int, between(1, 100_000)] = 256
-    """Training pairs with more pieces than this on either side are dropped, and counted."""
+    """Training pairs with more pieces than this on either side are dropped and counted."""
 
     @property
     def cache_folder(self) -> Path:
@@ -309,23 +311,23 @@ class DataSettings(Section):
 
 
 class CleaningSettings(Section):
-    """Of training pairs; validation and test keep every line."""
+    """Applies to training pairs; validation and test keep every line."""
 
     unicode_form: Literal["NFC", "NFKC", "none"] = "NFC"
-    """Unicode normal form of both sides; NFKC also makes one of full-width and other variants."""
+    """Unicode normalization of both sides; NFKC also unifies full-width and other variants."""
     max_characters: Annotated[int, between(1, 10_000_000)] = 2000
-    """Pairs with a longer side are dropped."""
+    """Drop pairs with a longer side."""
     max_ratio: Annotated[float, above(1, 1_000_000)] = 4.0
-    """Pairs whose longer side has more than this many times the characters are dropped."""
+    """Drop pairs whose longer side has more than this many times the characters of the other."""
     drop_copies: bool = True
-    """Drop pairs whose two sides are the same."""
+    """Drop pairs whose two sides are identical."""
     scripts: bool = True
-    """Drop pairs with a side whose letters are mostly of another script than its language's."""
+    """Drop pairs with a side whose letters are mostly not of its language's script."""
     languages: bool = False
-    """Drop pairs with a side that is surely in another language; needs dragoman[language]."""
+    """Drop pairs with a side that is clearly in another language; needs dragoman[language]."""
     duplicates: Literal["near", "exact", "keep"] = "near"
-    """Which pairs count as the same, to keep the first of them; near: equal but for case,
-    punctuation, digits and spaces."""
+    """Which pairs count as duplicates, of which only the first is kept; near: equal except for
+    case, punctuation, digits and spaces."""
     drop_leaks: bool = True
     """Drop training pairs that occur in validation or test, by the same measure."""
 
@@ -334,34 +336,34 @@ class TokenizerSettings(Section):
     kind: Literal["bpe", "unigram"] = "bpe"
     """How SentencePiece learns its pieces, from both sides together."""
     vocabulary: Annotated[int, between(5, 1_000_000)] = 32768
-    """Number of pieces, the four special ones included."""
+    """Number of pieces, including the four special ones."""
     sample_lines: Amount = 2_000_000
-    """Learn from at most this many lines, spread evenly over the training text."""
+    """Learn from at most this many lines, sampled evenly from the training text."""
     character_coverage: Annotated[float, between(0.98, 1)] = 1.0
-    """Share of the characters that get a piece; the rest is unknown."""
+    """Share of all characters that are covered by pieces; the rest become unknown."""
     model: Text = ""
     """An existing SentencePiece .model file to use instead of learning one."""
 
 
 class ModelSettings(Section):
     preset: Literal["transformer-tiny", "transformer-small", "transformer-base", "transformer-big"]
-    """Gives layers, width, heads and filter; each can be set on its own beside it."""
+    """Sets layers, width, heads and filter; each can be overridden on its own."""
     encoder_layers: Layers
-    """Layers that read the source."""
+    """Number of encoder layers."""
     decoder_layers: Layers
-    """Layers that write the target."""
+    """Number of decoder layers."""
     width: Annotated[int, Field(multiple_of=2), between(2, 65_536)]
-    """Size of the vector that stands for one token."""
+    """Size of the vector that represents one token."""
     heads: Annotated[int, between(1, 1024)]
-    """Attention heads; divides width."""
+    """Number of attention heads; must divide width."""
     filter: Annotated[int, between(1, 1_048_576)]
-    """Inner size of the feed-forward part."""
+    """Inner size of the feed-forward layers."""
     dropout: DropoutShare = 0.1
-    """On embeddings and on what each part of a layer adds."""
+    """Dropout on embeddings and on the output of each sublayer."""
     attention_dropout: DropoutShare = 0.0
-    """On attention weights."""
+    """Dropout on attention weights."""
     activation_dropout: DropoutShare = 0.0
-    """Inside the feed-forward part."""
+    """Dropout inside the feed-forward layers."""
 
     @model_validator(mode="before")
     @classmethod
@@ -384,89 +386,91 @@ class ScheduleSettings(Section):
     kind: Literal["noam", "inverse-square-root", "cosine", "linear", "constant"] = "noam"
     """Shape of the learning rate over the steps, after a linear warm-up."""
     scale: Annotated[float, above(0, 1000)] = 2.0
-    """Noam only, a factor and not a rate.
+    """Noam only; a factor, not a rate.
     Rate = scale / sqrt(width) x min(1 / sqrt(step), step / warmup_steps^1.5)."""
     peak: LearningRate = 1e-3
     """All but Noam: the rate at the end of the warm-up."""
     warmup_steps: StepsOrZero = 8000
-    """Steps during which the rate rises in a straight line."""
+    """Steps during which the rate rises linearly."""
     final: Annotated[float, between(0, 100)] = 0.0
     """Cosine and linear: the rate at the last step."""
 
 
 class OptimizerSettings(Section):
     beta1: Share = 0.9
-    """Adam: memory of the gradient's mean."""
+    """Adam: decay of the gradient's running mean."""
     beta2: Share = 0.997
-    """Adam: memory of the gradient's square."""
+    """Adam: decay of the squared gradient's running mean."""
     epsilon: Annotated[float, above(0, 1)] = 1e-9
     """Adam: keeps the division finite."""
     weight_decay: Annotated[float, between(0, 100)] = 0.0
     """Decoupled (AdamW), on matrices only, not on biases and norms."""
     clip_norm: Annotated[float, between(0, 1_000_000)] = 0.0
-    """Gradients longer than this are shortened to it; 0: never."""
+    """Clip the gradient norm to this; 0: never."""
 
 
 class TrainingSettings(Section):
     seed: Seed = 1
-    """Initial weights, order of the data and dropout follow from it."""
+    """Determines initial weights, order of the data and dropout."""
     tokens_per_update: Amount = 25_000
-    """Target tokens in an average update, over all workers together, whatever their number."""
+    """Target tokens in an average update over all workers together, however many there are."""
     micro_batch_tokens: Amount = 4096
-    """Memory's bound: padded tokens of one forward and backward on one worker, on either side."""
+    """Most padded tokens per side in one forward and backward pass of a worker; bounds memory."""
     steps: Steps | None = None
     """Stop after this many updates."""
     epochs: Annotated[int, between(1, 1_000_000)] | None = None
-    """Stop after this many times through the training data."""
+    """Stop after this many passes over the training data."""
     hours: Hours | None = None
-    """Stop after this much wall time, all attempts together."""
+    """Stop after this much wall time over all attempts."""
     patience: Amount | None = None
     """Stop after this many evaluations in a row without a new best."""
     label_smoothing: Share = 0.1
-    """Share of the probability that is spread over all pieces."""
+    """Share of the probability that is spread evenly over all pieces."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    """Of forward and backward; weights and optimizer stay fp32. fp16 comes with loss scaling."""
+    """Of forward and backward; weights and optimizer stay in fp32. fp16 uses loss scaling."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto: CUDA where there is a device."""
+    """auto: CUDA if there is a device."""
     sharding: Literal["none", "full"] = "none"
-    """full: each worker holds a part of weights, gradients and optimizer, for models that outgrow
-    one device; costs more communication, and a worker that runs out of memory ends the attempt."""
+    """full: each worker holds a part of weights, gradients and optimizer, for models too large for
+    one device; needs more communication, and a worker out of memory ends the attempt."""
     compare_every_steps: StepsOrZero = 500
-    """Workers compare their weights after every so many updates, and at the start; 0: never.
-    Sharded ones have no weights in common to compare."""
+    """Compare the weights of all workers every this many updates, and at the start; 0: never.
+    Sharded workers have no common weights to compare."""
     max_skipped: AmountOrZero = 10
-    """Updates in a row that may be skipped because loss or gradients are not finite; one more, or a
-    loss that has exploded, and the run goes back to an earlier checkpoint with half the rate."""
+    """Updates in a row that may be skipped because loss or gradients are not finite; one more, or
+    an exploded loss, and the run rolls back to an earlier checkpoint with half the rate."""
     max_rollbacks: Annotated[int, between(0, 100)] = 3
-    """How often a run goes back like this; the next time it stops and says why."""
+    """Most rollbacks of a run; instead of one more, it stops with an error."""
 
     @model_validator(mode="after")
     def ends_some_time(self) -> Self:
         if self.steps is None and self.epochs is None and self.hours is None and not self.patience:
-            raise ValueError("nothing ends this run; set one of steps, epochs, hours or patience")
+            raise ValueError(
+                "nothing would end this run; set one of steps, epochs, hours or patience"
+            )
         return self
 
 
 class EvaluationSettings(Section):
     every_steps: Steps = 2000
-    """Measure loss, BLEU and chrF after every so many updates, and after the last."""
+    """Evaluate loss, BLEU and chrF every this many updates, and after the last."""
     train_sample_pairs: AmountOrZero = 1000
-    """Fixed sample of the training pairs on which the loss is measured like on validation."""
+    """Size of a fixed sample of training pairs whose loss is evaluated like that of validation."""
     translate_sentences: AmountOrZero = 0
-    """Translate only the first so many validation sentences for BLEU; 0: all."""
+    """Translate only this many validation sentences for BLEU, from the first; 0: all."""
     samples: Annotated[int, between(0, 1000)] = 3
-    """Translations shown in the log after each evaluation."""
+    """Number of translations shown in the log after each evaluation."""
     best_by: Literal["loss", "bleu"] = "bleu"
-    """What decides on the best checkpoint and on patience."""
+    """Metric that decides the best checkpoint and patience."""
     beam: Beam = 1
-    """Beam during training; 1: greedy search, the fastest."""
+    """Beam size during training; 1: greedy search, the fastest."""
 
 
 class DecodingSettings(Section):
     beam: Beam = 4
-    """Hypotheses kept for each sentence; 1: greedy search."""
+    """Hypotheses kept per sentence; 1: greedy search."""
     length_penalty: Annotated[float, between(0, 10)] = 0.6
-    """Scores are divided by ((5 + length) / 6) to this power; larger: longer translations."""
+    """Scores are divided by ((5 + length) / 6) to this power; larger favors longer translations."""
     max_length_factor: Annotated[float, above(0, 100)] = 1.5
     """A translation has at most this many times the pieces of its source, plus ten."""
     batch_tokens: Amount = 4096
@@ -475,65 +479,67 @@ class DecodingSettings(Section):
 
 class CheckpointSettings(Section):
     every_steps: Steps | None = None
-    """Save after every so many updates, and after every evaluation; unset: as often as the measured
-    cost of a save makes worth while, within lost_minutes."""
+    """Save every this many updates, and after every evaluation; unset: at the interval that the
+    measured cost of a save makes optimal, within lost_minutes."""
     lost_minutes: Annotated[float, above(0, 100_000)] = 10.0
-    """Without every_steps: how much work a failure may cost."""
+    """Without every_steps: most minutes of work that a failure may lose."""
     hours_between_failures: Hours = 24.0
-    """Without every_steps: how long the machines together work on average until something fails;
-    spot machines fail more often."""
+    """Without every_steps: mean time between failures of all machines together; shorter for spot
+    machines."""
     keep_last: Annotated[int, between(1, 1_000_000)] = 3
-    """How many of the newest to keep."""
+    """Number of newest checkpoints to keep."""
     keep_best: Annotated[int, between(0, 1_000_000)] = 1
-    """How many of the best to keep beside them."""
+    """Number of best checkpoints to keep in addition."""
     every_host: bool = True
-    """Every host keeps its own copy, unless it shares the folder with another that does; false:
-    only the first, whose loss then loses the run."""
+    """Every host keeps its own copy, unless it shares the folder with one that does; false: only
+    the first host keeps one, and the run is lost with it."""
     memory_folder: Text = ""
-    """A folder in memory, as /dev/shm, for snapshots between those on disk: a killed process loses
-    few steps; a lost machine loses what is in memory. Takes three times the state. Empty: none."""
+    """A folder in memory, such as /dev/shm, for snapshots between those on disk: a killed process
+    loses few steps; a lost machine loses them all. Takes three times the state. Empty: none."""
     memory_every_steps: Steps = 50
-    """With memory_folder: save there after every so many updates."""
+    """With memory_folder: save there every this many updates."""
 
 
 class TelemetrySettings(Section):
     tensorboard: bool = True
-    """Write the figures for TensorBoard too, where it is installed."""
+    """Also write metrics for TensorBoard, if it is installed."""
     log_every_s: Seconds = 5.0
-    """Seconds between two lines of progress when the output is not a terminal."""
+    """Seconds between two progress lines when the output is not a terminal."""
     sensors_every_s: Annotated[float, between(0, 86_400)] = 1.0
-    """Seconds between two readings of each host's sensors; 0: none."""
+    """Seconds between two readings of each host's sensors; 0: never."""
     prometheus_port: Annotated[int, between(0, 65_535)] = 0
-    """Serve the newest figures to Prometheus on this port of 127.0.0.1, on each host; 0: not."""
+    """Serve the latest metrics to Prometheus on this port of 127.0.0.1, on each host; 0: off."""
     mlflow: Annotated[Text, _without_password(_MLFLOW_LOGIN)] = ""
-    """Send the figures to MLflow: address of its server, or a folder as file:mlruns; empty: not."""
+    """Send metrics to MLflow: address of its server, or a folder (file:mlruns); empty: off."""
     wandb: Literal["off", "offline", "online"] = "off"
     """Weights & Biases: offline writes files to the run for `wandb sync`, online sends at once."""
 
 
 class PreemptionSettings(Section):
     cloud: Literal["none", "aws", "google"] = "none"
-    """Whose metadata service is asked, on every host, whether the host is about to be taken away;
-    if so, the run saves and stops. none: nobody is asked, and SIGTERM is the only notice."""
+    """Cloud whose metadata service every host polls for preemption notices; after one, the run
+    saves and stops. none: SIGTERM is the only notice."""
     metadata_address: Annotated[
         Text,
-        _written_as(r"(http://[^/\s]+)?", "an address without a path, as http://host:80, or empty"),
+        _written_as(
+            r"(http://[^/\s]+)?", "an address without a path, such as http://host:80, or empty"
+        ),
     ] = ""
-    """Where that service is, as http://127.0.0.1:8080; empty: where the cloud has it."""
+    """Address of that service, such as http://127.0.0.1:8080; empty: the cloud's own."""
     poll_every_s: Seconds = 5.0
-    """Seconds between two questions. AWS gives two minutes' notice, Google half a minute."""
+    """Seconds between two polls. AWS gives two minutes' notice, Google half a minute."""
 
 
 class CostSettings(Section):
     host_per_hour: Price = 0.0
-    """What one host costs an hour; 0: not known, and no costs are told."""
+    """Price of one host per hour; 0: unknown, and no costs are reported."""
     currency: Text = "USD"
-    """How amounts are written."""
+    """Currency in which costs are reported."""
 
 
 class Config(Section):
     name: RecipeName
-    """Names the prepared data and, unless --run says otherwise, the run: runs/<name>."""
+    """Names the prepared data and, unless --run is given, the run: runs/<name>."""
     data: DataSettings
     cleaning: CleaningSettings = CleaningSettings()
     tokenizer: TokenizerSettings = TokenizerSettings()
@@ -562,7 +568,7 @@ class Config(Section):
 
 
 def load_config(recipe: Path | str, overrides: Overrides = ()) -> Config:
-    """Reads a recipe: a file, or the name of one that is shipped, as demo.
+    """Reads a recipe: a file, or the name of a shipped one, such as demo.
 
     `overrides` change keys of it: {"training.steps": 100}, or texts as for --set on the command
     line, ["training.steps=100"].
@@ -578,8 +584,9 @@ def load_config(recipe: Path | str, overrides: Overrides = ()) -> Config:
 
 
 def read_toml_text(path: Path) -> str:
-    """Of a recipe or a host list that a user names, which may be anything; FileNotFoundError is
-    left to the caller."""
+    """Reads a recipe or a host list that a user names, which may be any file.
+
+    FileNotFoundError is left to the caller."""
     try:
         return read_bounded(path, MOST_BYTES).decode("utf-8")
     except FileNotFoundError:
@@ -602,7 +609,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
             f"{origin}: not valid TOML: its tables or lists are nested too deeply; flatten them"
         ) from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{origin}: not valid TOML: {error}; mend that line") from error
+        raise ConfigError(f"{origin}: not valid TOML: {error}; correct that line") from error
     except ValueError as error:  # Python's own bound on the digits of an integer
         raise ConfigError(
             f"{origin}: not valid TOML: a number has too many digits; shorten it"
@@ -624,17 +631,17 @@ def parse_config(text: str, origin: str, overrides: Overrides = ()) -> Config:
 
 
 def dump_config(config: Config) -> str:
-    """The resolved config as TOML; reading it back gives an equal config."""
+    """Returns the resolved config as TOML; reading it back gives an equal config."""
     return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
 
 
 def config_keys() -> Iterator[tuple[str, str, str]]:
-    """(dotted key, default as TOML or "", description) of every key a recipe may set."""
+    """Yields (dotted key, default as TOML or "", description) of every key a recipe may set."""
     yield from _keys_of(Config, "")
 
 
 def source_keys() -> Iterator[tuple[str, str, list[tuple[str, str, str]]]]:
-    """(kind, what it is, its keys as in `config_keys`) of every kind of source."""
+    """Yields (kind, description, keys as in `config_keys`) of every kind of source."""
     for kind in get_args(get_args(CorpusSource)[0]):
         keys = [key for key in _keys_of(kind, "") if key[0] != "kind"]
         yield get_args(kind.model_fields["kind"].annotation)[0], kind.__doc__ or "", keys
@@ -652,7 +659,7 @@ def _keys_of(section: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, 
 
 
 def _allowed(field: FieldInfo) -> str:
-    """The choices of a key, or the bounds of its number, as a sentence; empty: anything."""
+    """Returns the choices of a key or the bounds of its number as a sentence; empty if free."""
     if choices := [value for value in get_args(field.annotation) if isinstance(value, str)]:
         return f"One of {', '.join(choices)}. "
     optional = (getattr(part, "__metadata__", ()) for part in get_args(field.annotation))
@@ -685,19 +692,19 @@ def _set(tree: dict[str, Any], key: str, value: Any) -> None:
         place = place.setdefault(section, {})
         if not isinstance(place, dict):
             raise ConfigError(f"--set {key}: {section} is not a section")
-    # As TOML would have it; what it does not know is refused with the key's name further on.
+    # As TOML would have it; unknown types are refused with the key's name later.
     place[last] = os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def problems_of(error: ValidationError, known: Sequence[str] = ()) -> str:
-    """What is wrong with a file, as one sentence; `known` as in `sentences_of`."""
+    """Returns what is wrong with a file, as one sentence; `known` as in `sentences_of`."""
     shown = "; ".join(islice(sentences_of(error, known), MOST_PROBLEMS))
     more = len(_problems(error)) - MOST_PROBLEMS
     return f"{shown}; and {more:,} more problem(s)" if more > 0 else shown
 
 
 def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
-    """One for each thing that is wrong; `known` are the dotted keys that would have been right."""
+    """Yields a sentence per error; `known` are the dotted keys that are allowed."""
     for problem in _problems(error):
         key = ".".join(_in_one_line(part) for part in problem["loc"])
         match problem["type"]:
@@ -723,8 +730,10 @@ def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
 
 
 def _problems(error: ValidationError) -> list[ErrorDetails]:
-    """Without those that follow from others: items that are wrong do not count as items, so
-    pydantic also calls their list too short."""
+    """Returns the errors without those that follow from others.
+
+    pydantic does not count invalid items, and so also reports their list as too short.
+    """
     problems = error.errors()
     outer = {loc[:depth] for loc in (p["loc"] for p in problems) for depth in range(len(loc))}
     return [p for p in problems if not (p["type"] == "too_short" and p["loc"] in outer)]
@@ -752,5 +761,5 @@ def _nearest(key: str, keys: Sequence[str]) -> str:
         if close := difflib.get_close_matches(last, by_last, n=1, cutoff=0.7):
             return f"; did you mean {by_last[close[0]]}?"
     if len(siblings) > MANY_KEYS:
-        return "; `dragoman config --keys` lists the known ones"
-    return f"; known are {', '.join(siblings)}" if siblings else ""
+        return "; `dragoman config --keys` lists all keys"
+    return f"; known keys are {', '.join(siblings)}" if siblings else ""

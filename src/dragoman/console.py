@@ -40,7 +40,7 @@ def open_missing_streams() -> None:
     sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
 
 
-def say(text: str = "") -> None:
+def echo(text: str = "") -> None:
     _console.print(text, markup=False)
 
 
@@ -75,7 +75,7 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno < logging.WARNING:
-            say(self.format(record))
+            echo(self.format(record))
 
 
 class _Complaints(logging.Handler):
@@ -91,7 +91,7 @@ class _Complaints(logging.Handler):
             print(f"{kind}: {self.format(record)}", file=sys.stderr, flush=True)
 
 
-def last_words(text: str) -> None:
+def write_last_error(text: str) -> None:
     """Writes an error before `os._exit`, past logging and buffers.
 
     Another thread may hold their locks and never come back; nothing would flush them afterwards.

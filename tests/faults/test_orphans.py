@@ -56,7 +56,7 @@ def test_an_agent_that_is_killed_leaves_no_worker_behind(digits, tmp_path, momen
     agent.kill()
     _, errors = process.communicate(timeout=100)
     assert process.returncode == 1
-    assert "the agent of the workers was ended by SIGKILL; the same command goes on" in errors
+    assert "the agent of the workers was killed by SIGKILL; the same command resumes" in errors
     wait_until(lambda: not running(before))
     assert worker_processes(run) == []
     # torch keeps a cache there, under one name for all processes of a user.

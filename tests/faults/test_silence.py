@@ -39,7 +39,7 @@ def test_a_killed_and_a_stopped_rank_are_named(digits, tmp_path, number):
     assert said[1] in (*IN_A_STEP, "checkpoint")
     assert "it stood at" in errors
     assert re.search(r"meanwhile: rank 0 on \S+ in \w+", errors), errors
-    assert "the same command goes on from the newest checkpoint" in errors
+    assert "the same command resumes from the newest checkpoint" in errors
     assert "Traceback" not in errors
 
     status = read_json(RunDir(run).status)

@@ -95,7 +95,7 @@ def test_a_host_with_other_code(host_list, refused, tmp_path):
     with (other / "dragoman" / "errors.py").open("a") as file:
         file.write("# changed\n")
     sentence = refused(host_list(2, node2={"python": wrapper(tmp_path, other)}))
-    assert sentence.startswith("node2: has other code of Dragoman")
+    assert sentence.startswith("node2: has different code of Dragoman")
 
 
 def test_a_host_with_another_torch(host_list, refused, tmp_path):
@@ -150,7 +150,7 @@ def test_public_addresses(host_list, refused):
     sentence = refused(host_list(2, node2={"address": "8.8.8.8"}))
     assert sentence.startswith("node2: address = '8.8.8.8' is a public address")
     sentence = refused(host_list(2, node2={"name": "8.8.8.8", "address": None}))
-    assert sentence.startswith("8.8.8.8: its name stands for 8.8.8.8, a public address")
+    assert sentence.startswith("8.8.8.8: its name resolves to 8.8.8.8, a public address")
 
 
 def test_an_address_of_another_host(host_list, refused, nodes):

@@ -49,7 +49,7 @@ def test_the_first_host_is_lost_and_comes_back(digits, host_list, processes_of, 
     assert process.returncode == PREEMPTED, output + errors
     assert "Traceback" not in output + errors
     assert "starting again with node2, node3: the global batch stays the same" in output
-    assert "node1 is back; the run pauses to take it in" in output
+    assert "node1 is back; the run pauses to include it" in output
     # Not from the start: every host keeps its own copy of each checkpoint.
     begun = [
         recorded.stamped.event.first_step

@@ -211,7 +211,7 @@ def test_the_commands_do_what_the_functions_do(capsys, monkeypatch):
         said, _ = lab("status", "--seconds", "0.1")
         assert "1gbit" in said.out
         assert "5mbit" in said.out
-        assert "cut  does not hear node2  disk: 5.0 of 5.0 MB free" in said.out
+        assert "cut  partitioned from node2  disk: 5.0 of 5.0 MB free" in said.out
         said, _ = lab("status", "--seconds", "0.1", "--json")
         assert [node["is_cut"] for node in json.loads(said.out)] == [True, False]
         for words in (["heal", "1"], ["pause", "2"], ["resume", "2"], ["kill", "2"], ["boot", "2"]):

@@ -133,7 +133,7 @@ def test_what_is_allowed_is_said_in_words(text, override, sentence):
         ("", "data.train.0 needs a kind: one of text, "),
         (
             'kind="phrasebook",pairs=3,languages="e1"',
-            "data.train.0.phrasebook.languages = 'e1' should be two language codes, as en-de",
+            "data.train.0.phrasebook.languages = 'e1' should be two language codes, such as en-de",
         ),
     ],
 )
@@ -204,7 +204,7 @@ def test_toml_that_python_cannot_hold_is_one_sentence(text):
 
 def test_what_contradicts_itself_is_refused(text):
     assert "does not divide" in refused(text.replace("heads = 2", "heads = 5"))
-    assert "nothing ends this run" in refused(text.replace("steps = 20\n", "", 1))
+    assert "nothing would end this run" in refused(text.replace("steps = 20\n", "", 1))
     without_end = text.replace("steps = 20\n", "epochs = 1\n", 1)
     assert "needs training.steps" in refused(without_end.replace("inverse-square-root", "cosine"))
 

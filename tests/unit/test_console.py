@@ -90,7 +90,7 @@ def test_last_words_need_no_lock():
         "    [handler.acquire() for handler in logging.getLogger('dragoman').handlers]\n"
         "    held.set(); threading.Event().wait()\n"
         "threading.Thread(target=hold, daemon=True).start(); held.wait()\n"
-        "last_words('so ends it'); os._exit(0)\n"
+        "write_last_error('so ends it'); os._exit(0)\n"
     )
     assert shown_by(program, timeout=60).stderr == b"error: so ends it\n"
 

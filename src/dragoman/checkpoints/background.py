@@ -1,6 +1,6 @@
-"""Saving while training goes on: a copy in memory first, which a thread then writes.
+"""Saves while training continues: makes a copy in memory, which a thread then writes.
 
-Weights and Adam's state do not change between two updates, so even the copy is made beside the next
+Weights and Adam's state do not change between two updates, so even the copy is made during the next
 step's forward and backward; training waits for it only right before that step's update.
 """
 
@@ -27,9 +27,9 @@ from dragoman.checkpoints.tensorfile import TensorImage, Tensors
 from dragoman.errors import StorageError
 
 NICENESS = 10
-"""Of the thread while it writes: next to nothing of a core that training wants."""
+"""Niceness of the writing thread, so that it takes almost nothing of a core that training needs."""
 LAST_WAIT_S = 120.0
-"""For a save in flight when a run ends by an error; a disk may hang for ever."""
+"""How long to wait for a save in flight when a run fails; a disk may hang forever."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Place:
 
     root: Path
     keep_last: int
-    """How many of the newest stay, this one included. Those of later steps never do: they are of a
-    future that the run has gone back from."""
+    """How many of the newest are kept, this one included. Those of later steps never are: the run
+    has rolled back past them."""
     keep: Collection[int] = ()
-    """Steps that stay beside them."""
+    """Further steps that are kept."""
     trusted_step: int | None = None
-    """The newest up to this step stays as well: later ones may turn out to be useless."""
+    """The newest up to this step is kept as well: later ones may turn out to be useless."""
     best_step: int | None = None
-    """What the link `best` is to stand for, where that is whole; `latest` stands for this one."""
+    """The step that the link `best` is to point to, if intact; `latest` points to this one."""
 
 
 @dataclass(frozen=True)
@@ -55,22 +55,22 @@ class Saved:
     step: int
     root: Path
     folder: Path | None
-    """None: there is none. Beside an error: it is whole, and what failed came after it."""
+    """None if there is none. With an error: it is intact, and what failed came after it."""
     bytes: int
     write_s: float
     error: Exception | None
     is_news: bool
-    """The first at this place to fail for this reason since one went well, or the first to go well
-    again: something to tell a person."""
+    """True for the first failure here with this reason since the last success, and for the first
+    success after failures: worth logging."""
     copy_s: float = 0.0
     in_flight_s: float = 0.0
-    """From the snapshot until it was whole here, or had failed."""
+    """From the snapshot until it was complete here, or had failed."""
     stall_s: float = 0.0
-    """How long training was held up: by `begin` and by waiting for the copy."""
+    """How long training stalled: in `begin` and while waiting for the copy."""
 
 
 class BackgroundSaver:
-    """At most one save at a time, in memory for one more copy of the state, which is kept.
+    """Makes at most one save at a time; keeps memory for one more copy of the state.
 
     All but the thread itself belongs to the thread that trains.
     """
@@ -107,9 +107,9 @@ class BackgroundSaver:
         places: Sequence[Place],
         must: bool = False,
     ) -> bool:
-        """Start to save; False: the one before is not finished, and this one is left out.
+        """Starts to save; returns False if the previous save is unfinished and this one is skipped.
 
-        With `must`, wait for the one before instead. The tensors must stay as they are until
+        With `must`, waits for the previous one instead. The tensors must stay as they are until
         `wait_until_copied`.
         """
         if self.is_busy and not must:
@@ -121,7 +121,7 @@ class BackgroundSaver:
         copies = [(self._model, model), (self._optimizer, optimizer)]
         updated = _updates_done(model)
         self._copied.clear()
-        # Not waited for when the process ends: a save that hangs is as good as one that was killed.
+        # A daemon: a save that hangs must not keep the process from ending.
         self._thread = threading.Thread(
             target=self._save,
             args=(step, copies, content, places, updated),
@@ -133,7 +133,7 @@ class BackgroundSaver:
         return True
 
     def wait_until_copied(self) -> float:
-        """Before the tensors change; the seconds that it took."""
+        """Waits for the copy, before the tensors change; returns the seconds it took."""
         if self._copied.is_set():
             return 0.0
         begun = time.perf_counter()
@@ -143,13 +143,13 @@ class BackgroundSaver:
         return waited_s
 
     def finish(self, timeout_s: float | None = None) -> bool:
-        """Wait for the save in flight, if there is one; False: it still is."""
+        """Waits for the save in flight, if any; returns False if it is still in flight."""
         if self._thread is not None:
             self._thread.join(timeout_s)
         return not self.is_busy
 
     def results(self) -> list[Saved]:
-        """Those that have ended since the last call."""
+        """Returns the saves that have ended since the last call."""
         self._collect()
         ended, self._ended = self._ended, []
         return ended
@@ -175,7 +175,7 @@ class BackgroundSaver:
         except Exception as error:  # a save that fails must not stop training
             failure = error
         finally:
-            tensors.clear()  # of a sharded model they are copies, which would lie about meanwhile
+            tensors.clear()  # copies, where the model is sharded, that would take up memory
             self._copied.set()
         copy_s = time.perf_counter() - begun
         _give_way()
@@ -188,7 +188,7 @@ class BackgroundSaver:
             self._finished.put(dataclasses.replace(saved, copy_s=copy_s, in_flight_s=in_flight_s))
 
     def _write(self, snapshot: Snapshot, place: Place, error: Exception | None) -> Saved:
-        """`error`: what there is to write could not be copied."""
+        """Writes a snapshot at one place; `error` is why it could not be copied, if so."""
         begun = time.perf_counter()
         checkpoint: Checkpoint | None = None
         size = 0
@@ -219,7 +219,7 @@ def _copy(tensors: Sequence[tuple[TensorImage, Tensors]], updated: torch.cuda.Ev
         for image, content in tensors:
             image.take(content)
         return
-    # Beside the device's work on the next step, and after the last update.
+    # Concurrent with the device's work on the next step, and after the last update.
     stream = torch.cuda.Stream(updated.device)  # type: ignore[no-untyped-call]
     with torch.cuda.stream(stream):
         stream.wait_event(updated)
@@ -229,7 +229,7 @@ def _copy(tensors: Sequence[tuple[TensorImage, Tensors]], updated: torch.cuda.Ev
 
 
 def _updates_done(model: Tensors) -> torch.cuda.Event | None:
-    """On a device: the moment in its queue at which the last update is done."""
+    """Returns an event in the device's queue after the last update; None on CPU."""
     device = next((tensor.device for tensor in model.values() if tensor.is_cuda), None)
     if device is None:
         return None
@@ -238,8 +238,8 @@ def _updates_done(model: Tensors) -> torch.cuda.Event | None:
 
 
 def _point_to_best(place: Place) -> None:
-    """Also where the best is an earlier one: it was scored after it was saved, or the run has gone
-    back to it. Where its save has failed, the best before it stays."""
+    """Points the link `best` to the best step, which may be an earlier one: it was scored after it
+    was saved, or the run has rolled back to it. If its save failed, the previous best stays."""
     if place.best_step is None or place.best_step == linked_step(place.root, BEST):
         return
     folder = folder_of(place.best_step)
@@ -258,7 +258,7 @@ def _prune(place: Place, newest: Snapshot) -> None:
         keep.add(best)
     if place.trusted_step is not None:
         trusted = [s for s in earlier if s <= place.trusted_step]
-        # With the oldest of the others, so that one is left to be trusted when its time comes.
+        # With the oldest of the others, so that one is left that can be trusted later.
         keep |= {*trusted[-1:], *earlier[len(trusted) : len(trusted) + 1]}
     prune(place.root, keep, newest.owner)
 
@@ -268,7 +268,7 @@ def _kind_of(error: Exception) -> str:
 
 
 def _give_way() -> None:
-    """For the rest of this thread's life; on Linux, where threads have a niceness of their own."""
+    """Lowers this thread's priority for good; on Linux, where threads have their own niceness."""
     if sys.platform == "linux":
-        with suppress(OSError):  # already nicer than that
+        with suppress(OSError):  # its niceness is already higher
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,4 +1,4 @@
-"""A checkpoint folder: its files, read back."""
+"""Reads the files of a checkpoint folder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import read_json, sha256_of
 
 Owner = Mapping[str, str]
-"""Whose a checkpoint is: what -> its name or hash, as settings, data. Kept in the manifest."""
+"""What a checkpoint belongs to: names or hashes of settings, data, ... Kept in the manifest."""
 Shapes = Mapping[str, tuple[int, ...]]
 """Name of a tensor -> its shape."""
 
@@ -61,15 +61,15 @@ class Checkpoint:
         return {path.name: path.stat().st_size for path in sorted(self.folder.iterdir())}
 
     def manifest_sha256(self) -> str:
-        """Equal manifests mean equal checkpoints; empty: there is none."""
+        """Returns the hash of the manifest, equal for equal checkpoints; empty if there is none."""
         path = self.folder / MANIFEST
         return sha256_of(path) if path.is_file() else ""
 
 
 def average(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:
-    """The mean of several checkpoints' weights, added up in fp64."""
+    """Returns the mean of several checkpoints' weights, summed in fp64."""
     if not checkpoints:
-        raise UserError("there is no checkpoint to average; train the run first")
+        raise UserError("there are no checkpoints to average; train the run first")
     total = {name: tensor.double() for name, tensor in checkpoints[0].model().items()}
     for checkpoint in checkpoints[1:]:
         weights = checkpoint.model()
@@ -81,7 +81,7 @@ def average(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:
 
 
 def check_tensors(path: Path, shapes: Shapes, may_be_empty: bool = False) -> None:
-    """Raise CorruptFileError unless the file holds exactly these tensors, in fp32 and finite."""
+    """Raises CorruptFileError unless the file holds exactly these tensors, in fp32 and finite."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118

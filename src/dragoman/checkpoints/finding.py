@@ -1,4 +1,4 @@
-"""Which checkpoints there are, which of them are whole, and whose they are."""
+"""Finds the checkpoints of a run, verifies them, and checks which run they belong to."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,20 +23,20 @@ from dragoman.errors import CorruptFileError, RunError, UserError
 logger = logging.getLogger(__name__)
 
 Check = Callable[[Checkpoint], None]
-"""Raises CorruptFileError for a checkpoint whose files are whole, but of no use to the caller."""
+"""Raises CorruptFileError for a checkpoint whose files are intact, but unusable for the caller."""
 LONGEST_STEP = 20
 """Digits of the number of a step."""
 
 
 def verify(checkpoint: Checkpoint, owner: Owner | None = None) -> None:
-    """Raise CorruptFileError unless every file is there with its size and hash.
+    """Raises CorruptFileError unless every file is there with its size and hash.
 
-    With an `owner`: and unless it is that one's, as far as its manifest says whose it is.
+    With an `owner`, also unless it belongs to that run, as far as its manifest names an owner.
     """
     folder = checkpoint.folder
     manifest = read_manifest(folder)
     if manifest.step not in (None, checkpoint.step):
-        raise CorruptFileError(f"{folder}: is called another step than its manifest says")
+        raise CorruptFileError(f"{folder}: its name and its manifest disagree about the step")
     for what in _differing(manifest.owner, owner or {}):
         raise CorruptFileError(
             f"{folder}: belongs to another run: its {what} is {manifest.owner[what]!r}, "
@@ -48,7 +48,7 @@ def verify(checkpoint: Checkpoint, owner: Owner | None = None) -> None:
         check_file(folder / name, saved)
     state = read_state_head(folder)
     if state.step != checkpoint.step:
-        raise CorruptFileError(f"{folder}: holds the state of another step than its name says")
+        raise CorruptFileError(f"{folder}: its name and its state disagree about the step")
     if state.format > FORMAT:
         raise CorruptFileError(
             f"{folder}: has format {state.format}, and this Dragoman reads up to {FORMAT}; "
@@ -57,7 +57,7 @@ def verify(checkpoint: Checkpoint, owner: Owner | None = None) -> None:
 
 
 def is_foreign(checkpoint: Checkpoint, owner: Owner) -> bool:
-    """Whether its manifest says that it belongs to another run."""
+    """Returns whether its manifest names another run as its owner."""
     try:
         theirs = read_manifest(checkpoint.folder).owner
     except CorruptFileError:
@@ -66,7 +66,7 @@ def is_foreign(checkpoint: Checkpoint, owner: Owner) -> bool:
 
 
 def all_checkpoints(root: Path) -> list[Checkpoint]:
-    """Every folder that is named like a checkpoint, oldest first, whole or not."""
+    """Returns every folder named like a checkpoint, oldest first, intact or not."""
     found = {checkpoint.step: checkpoint for checkpoint in _candidates(root)}
     return [found[step] for step in sorted(found)]
 
@@ -74,10 +74,10 @@ def all_checkpoints(root: Path) -> list[Checkpoint]:
 def newest_whole(
     roots: Path | Sequence[Path], owner: Owner | None = None, check: Check | None = None
 ) -> Checkpoint | None:
-    """The newest checkpoint that verifies, in any of `roots`; None when there is none at all.
+    """Returns the newest checkpoint that verifies, in any of `roots`; None if there is none at all.
 
-    Of two that are equally new, the one in the root that is named first. `check` is asked of each
-    whose files are whole.
+    Of two that are equally new, the one in the first root wins. `check` is called for each whose
+    files are intact.
     """
     roots = [roots] if isinstance(roots, Path) else roots
     candidates, unreadable = _newest_first(roots)
@@ -86,24 +86,24 @@ def newest_whole(
     where = ", ".join(str(root) for root in roots)
     if candidates:
         raise RunError(
-            f"{where}: none of its {len(candidates)} checkpoints is whole; move the folder away "
+            f"{where}: none of its {len(candidates)} checkpoints is intact; move the folder away "
             "to start the run again from step 0"
         )
     if unreadable:
-        raise RunError(f"{where}: cannot be read; mend the disk, or name another --run")
+        raise RunError(f"{where}: cannot be read; repair the disk, or name another --run")
     return None
 
 
 def whole_steps(
     roots: Sequence[Path], owner: Owner | None = None, check: Check | None = None
 ) -> list[int]:
-    """Of the checkpoints that verify, as in `newest_whole`, newest first."""
+    """Returns the steps of the checkpoints that verify, as in `newest_whole`, newest first."""
     candidates, _ = _newest_first(roots)
     return [checkpoint.step for checkpoint in _whole(candidates, owner, check)]
 
 
 def find_equal(roots: Sequence[Path], step: int, manifest_sha256: str) -> Checkpoint | None:
-    """The checkpoint of a step that has this manifest, which someone else has verified."""
+    """Returns the checkpoint of a step with this manifest, which another process has verified."""
     for root in roots:
         for folder in (folder_of(step), REPLACED + folder_of(step)):
             checkpoint = Checkpoint(root / folder)
@@ -113,7 +113,7 @@ def find_equal(roots: Sequence[Path], step: int, manifest_sha256: str) -> Checkp
 
 
 def find_checkpoint(root: Path, which: str, owner: Owner | None = None) -> Checkpoint:
-    """`which` is best, latest or a step; what it names must verify, as in `verify`."""
+    """Returns the checkpoint named by `which` (best, latest or a step), verified as in `verify`."""
     if which in (names.BEST, names.LATEST):
         link = root / which
         if link.exists():
@@ -131,13 +131,13 @@ def find_checkpoint(root: Path, which: str, owner: Owner | None = None) -> Check
             raise UserError(f"{root}: has no checkpoint of step {which}; there are: {steps}")
         checkpoint = found[int(which)]
     else:
-        raise UserError(f"checkpoint {which!r} should be best, latest or the number of a step")
+        raise UserError(f"checkpoint {which!r} should be best, latest or a step number")
     verify(checkpoint, owner)
     return checkpoint
 
 
 def _being_replaced(link: Path) -> Checkpoint:
-    """What `link` stands for while the folder that it leads to is not there."""
+    """Returns what `link` points to while that folder is being replaced."""
     target = link.readlink()
     found = all_checkpoints(link.parent)
     for checkpoint in found:
@@ -151,7 +151,7 @@ def _being_replaced(link: Path) -> Checkpoint:
 
 
 def _newest_first(roots: Sequence[Path]) -> tuple[list[Checkpoint], bool]:
-    """Whatever may be a checkpoint, and whether a root could not be read."""
+    """Returns all candidates of all roots, and whether a root could not be read."""
     candidates: list[Checkpoint] = []
     unreadable = False
     for root in reversed(roots):
@@ -169,7 +169,7 @@ def _newest_first(roots: Sequence[Path]) -> tuple[list[Checkpoint], bool]:
 def _whole(
     candidates: Iterable[Checkpoint], owner: Owner | None, check: Check | None
 ) -> Iterator[Checkpoint]:
-    """Those that verify; of the others, a warning names each."""
+    """Yields the candidates that verify; logs a warning for each of the others."""
     for checkpoint in candidates:
         try:
             verify(checkpoint, owner)
@@ -182,7 +182,7 @@ def _whole(
 
 
 def _candidates(root: Path) -> list[Checkpoint]:
-    """Whatever may be a checkpoint; of one step, what was replaced before what replaced it."""
+    """Returns the candidates in a root; within one step, replaced folders before new ones."""
     if not root.is_dir():
         return []
     found = [

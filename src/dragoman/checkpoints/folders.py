@@ -1,4 +1,4 @@
-"""Folders on a disk that may fail at any call: written beside, put in place, removed unseen.
+"""Folders on a disk that may fail at any call: written aside, renamed into place, removed hidden.
 
 All that changes the disk goes through functions of `os`, one system call each, so that
 tests/faults/test_kill_points.py can kill and fail between any two of them. Without torch.
@@ -22,7 +22,7 @@ class Fingerprint(TypedDict):
 
 
 def write_file(path: Path, chunks: Iterable[memoryview | bytes]) -> Fingerprint:
-    """Write a new file that lasts, and hash it on the way."""
+    """Writes and syncs a new file; returns its size and hash."""
     digest, size = hashlib.sha256(), 0
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
@@ -39,10 +39,10 @@ def write_file(path: Path, chunks: Iterable[memoryview | bytes]) -> Fingerprint:
 
 
 def put_in_place(beside: Path, folder: Path) -> None:
-    """Rename a finished folder, over one of that name where there is one.
+    """Renames a finished folder into place, replacing one of that name.
 
-    Two renames are not one, so the old folder keeps a name by which it is found and taken for what
-    it is until the new one is there.
+    That takes two renames, so until the new folder is there the old one keeps a name by which it
+    is found and recognized.
     """
     replaced = folder.with_name(REPLACED + folder.name)
     if folder.exists():
@@ -60,7 +60,7 @@ def put_in_place(beside: Path, folder: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Out of sight first, so that half a removal does not look like a torn checkpoint."""
+    """Hides the folder before removing it, so that half a removal never looks like a checkpoint."""
     hidden = folder.with_name(REMOVED + folder.name)
     shutil.rmtree(hidden, ignore_errors=True)
     folder.rename(hidden)
@@ -68,7 +68,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def make_room(root: Path) -> None:
-    """Before a save: away with what a crash has left, and back with what it has hidden."""
+    """Cleans up before a save: removes what a crash left, and restores what it hid."""
     for path in sorted(root.glob(".*")):
         if path.name.startswith((UNFINISHED, REMOVED)):
             shutil.rmtree(path, ignore_errors=True)
@@ -82,6 +82,6 @@ def make_room(root: Path) -> None:
 
 
 def remove_replaced(root: Path) -> None:
-    """After a save: what it or one before it has replaced is of no more use."""
+    """Cleans up after a save: removes what it or an earlier save has replaced."""
     for path in sorted(root.glob(f"{REPLACED}*")):
         shutil.rmtree(path, ignore_errors=True)

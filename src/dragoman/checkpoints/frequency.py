@@ -1,4 +1,6 @@
-"""How often to save: seldom enough to cost little, often enough to lose little. Without torch."""
+"""Decides how often to save: rarely enough to cost little, often enough to lose little.
+
+Without torch."""
 
 import math
 import statistics
@@ -6,32 +8,32 @@ from collections import deque
 from dataclasses import dataclass
 
 SHORTEST_S = 10.0
-"""Between two saves that cost nothing."""
+"""Shortest interval between two saves, even if they cost nothing."""
 IDLE_SHARE = 10
-"""A disk rests for so many times as long as it writes: it may be others' too."""
+"""Idle time of a disk, in multiples of its writing time, since others may use it too."""
 FIRST_S = 60.0
-"""Until the first save of an attempt, which tells what one costs."""
+"""Interval until the first save of an attempt, which measures the cost."""
 
 
 @dataclass(frozen=True)
 class SaveCost:
     stall_s: float
-    """Training stands still."""
+    """How long training stalls."""
     slowdown: float
-    """Share by which steps take longer while a save is written beside them."""
+    """Share by which steps take longer while a save is being written."""
     in_flight_s: float
-    """From the snapshot until it is whole on disk. A failure in between loses it."""
+    """From the snapshot until it is complete on disk. A failure in between loses it."""
 
     @property
     def seconds(self) -> float:
-        """Of training, for one save."""
+        """Returns the seconds of training that one save costs."""
         return self.stall_s + self.slowdown * self.in_flight_s
 
 
 def save_interval_s(cost: SaveCost, hours_between_failures: float, lost_minutes: float) -> float:
-    """Seconds between two saves that lose the least time to saving and to failures together.
+    """Returns the seconds between two saves that lose the least time to saving plus failures.
 
-    A failure costs the work since the last checkpoint that is whole: at most the interval and the
+    A failure costs the work since the last complete checkpoint: at most the interval and the
     time that a save is in flight. `lost_minutes` bounds that, where the disk is fast enough.
     """
     best = _daly_s(cost.seconds, 3600 * hours_between_failures)
@@ -40,7 +42,7 @@ def save_interval_s(cost: SaveCost, hours_between_failures: float, lost_minutes:
 
 
 def _daly_s(cost_s: float, between_failures_s: float) -> float:
-    """Time of work between two saves: Young's square root with Daly's correction.
+    """Returns the time of work between two saves: Young's square root with Daly's correction.
 
     J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps,
     Future Generation Computer Systems 22 (2006).
@@ -53,7 +55,7 @@ def _daly_s(cost_s: float, between_failures_s: float) -> float:
 
 
 class SaveClock:
-    """When the next save is due, on the clock of the rank that decides for all.
+    """Decides when the next save is due, on the clock of the rank that decides for all.
 
     Instants are the run's own seconds, as `RunState.elapsed_s`: a run that was stopped for a night
     has lost nothing in it.
@@ -74,7 +76,7 @@ class SaveClock:
         return save_interval_s(self._cost, self._hours_between_failures, self._lost_minutes)
 
     def is_due(self, now_s: float, next_step_s: float = 0.0) -> bool:
-        """At the end of a step: now, or would the end of the next be too late for the bound?"""
+        """Returns whether to save at the end of this step: due now, or too late after the next."""
         worked_s = now_s - self._last_s
         in_flight_s = self._cost.in_flight_s if self._cost else 0.0
         lost_s = worked_s + next_step_s + in_flight_s
@@ -84,18 +86,18 @@ class SaveClock:
         self._last_s = now_s
 
     def step(self, step_s: float, while_saving: bool) -> None:
-        """How long a step took, and whether a save was written beside it."""
+        """Records how long a step took, and whether a save was being written meanwhile."""
         (self._beside if while_saving else self._alone).append(step_s)
 
     def saved(self, stall_s: float, in_flight_s: float) -> None:
         self._cost = SaveCost(stall_s, self._slowdown(), in_flight_s)
 
     def failed(self, in_flight_s: float) -> None:
-        """Nothing was saved: again soon, however seldom a save that goes well is worth while."""
+        """Schedules a retry soon after a failed save, however long the interval is."""
         self._cost, self._failed_s = None, in_flight_s
 
     def _slowdown(self) -> float:
         if not self._beside or not self._alone:
             return 0.0
-        # Medians, so that one step that was held up by something else does not count.
+        # Medians, so that one step that was delayed by something else does not count.
         return max(0.0, statistics.median(self._beside) / statistics.median(self._alone) - 1)

@@ -1,4 +1,4 @@
-"""What the folders and files of a checkpoint are called and hold. Without torch."""
+"""The names of a checkpoint's folders and files, and what they hold. Without torch."""
 
 import os
 import re
@@ -16,7 +16,7 @@ MANIFEST = "manifest.json"
 
 CONTENTS = {
     MODEL: "the weights: all that is needed to translate, with the tokenizer",
-    OPTIMIZER: "Adam's mean and square for each weight: needed to go on training",
+    OPTIMIZER: "Adam's mean and square for each weight: needed to resume training",
     STATE: "how far the run is, the model's shape and languages",
     TOKENIZER: "SentencePiece: text to pieces and back",
     MANIFEST: "size and SHA-256 of each of these files",
@@ -24,8 +24,8 @@ CONTENTS = {
 
 LATEST, BEST = "latest", "best"
 
-# Folders in between. Only what was REPLACED may still be needed: while the folder of its step is
-# not there, it is the checkpoint of that step.
+# Temporary folders. Only REPLACED may still be needed: while the folder of its step is missing, it
+# is the checkpoint of that step.
 UNFINISHED = ".unfinished-"
 REPLACED = ".replaced-"
 REMOVED = ".removed-"
@@ -38,19 +38,19 @@ def folder_of(step: int) -> str:
 
 
 def step_of(folder: str) -> int | None:
-    """The step of a checkpoint's folder; None: it is called like something else."""
+    """Returns the step of a checkpoint's folder; None if it is not named like a checkpoint."""
     name = _FOLDER.fullmatch(folder)
     return int(name[1]) if name else None
 
 
 def linked_step(root: Path, link: str) -> int | None:
-    """The step that `latest` or `best` stands for; None: there is no such link."""
+    """Returns the step that `latest` or `best` points to; None if there is no such link."""
     path = root / link
     return step_of(path.readlink().name) if path.is_symlink() else None
 
 
 def point_to(root: Path, link: str, folder: str) -> None:
-    """Set the link `latest` or `best` in one step."""
+    """Sets the link `latest` or `best` atomically."""
     with storage_errors(root / link, "setting a link"):
         beside = root / f".{link}-{os.getpid()}"
         beside.unlink(missing_ok=True)

@@ -13,11 +13,11 @@ from pathlib import Path
 from dragoman.errors import storage_errors
 
 KEPT_IN_MEMORY = 2
-"""The newest, and the one before it while that one may not be whole."""
+"""The newest, and the one before it while the newest may be incomplete."""
 
 
 def memory_root(memory_folder: Path, run_root: Path) -> Path:
-    """This run's own folder in a folder that all runs of a machine may use."""
+    """Returns this run's own folder in a folder that all runs of a machine may use."""
     # Two runs of one name in different folders are different runs.
     path = hashlib.sha256(str(run_root.resolve()).encode()).hexdigest()[:12]
     name = re.sub(r"[^A-Za-z0-9._-]", "_", run_root.resolve().name)
@@ -25,20 +25,20 @@ def memory_root(memory_folder: Path, run_root: Path) -> Path:
 
 
 def remove_root(root: Path) -> None:
-    """When a run is finished, or when it begins and what is there cannot be its own."""
+    """Removes all copies in `root`: the run is finished, or is new and they cannot be its own."""
     shutil.rmtree(root, ignore_errors=True)
 
 
 def leave_mark(root: Path, nonce: str, rank: int) -> None:
-    """So that others who see the same folder know it; `nonce` is this attempt's."""
+    """Leaves a mark that other hosts find if they share the folder; `nonce` is this attempt's."""
     with storage_errors(root, "leaving a mark for other hosts"):
         root.mkdir(parents=True, exist_ok=True)
         _mark(root, nonce, rank).touch()
 
 
 def sees_mark(root: Path, nonce: str, ranks: Iterable[int]) -> bool:
-    """Whether any of `ranks` has left its mark in this folder: it is theirs too."""
-    # Each by its name: a listing may come from a network file system's memory.
+    """Returns whether any of `ranks` has left its mark in this folder, so that they share it."""
+    # Each by its name: a listing may come from the cache of a network file system.
     return any(_mark(root, nonce, rank).exists() for rank in ranks)
 
 
@@ -48,7 +48,7 @@ def remove_mark(root: Path, nonce: str, rank: int) -> None:
 
 
 def remove_old_marks(root: Path) -> None:
-    """Remove what ranks of earlier attempts have left that were killed right then."""
+    """Removes the marks of earlier attempts whose ranks were killed before they could."""
     for path in root.glob(".seen-*"):
         if re.fullmatch(r"\.seen-[0-9a-f]{16}-\d+", path.name):
             path.unlink(missing_ok=True)

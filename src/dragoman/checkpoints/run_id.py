@@ -1,4 +1,4 @@
-"""The id of a run: a run directory comes in, and what tells it from all others goes out.
+"""The id of a run: a run directory comes in, the id that distinguishes it from others goes out.
 
 Without torch.
 """
@@ -14,15 +14,15 @@ _ID = re.compile(r"[0-9a-f]{8,64}")
 
 
 def known_id(run: RunDir) -> str:
-    """The run's id; where its file was lost, the one that the run's checkpoints agree on.
+    """Returns the run's id; if its file was lost, the one that the run's checkpoints agree on.
 
-    Empty: nobody has claimed the run yet, or only a version that knew of no ids.
+    Empty if the run has not been claimed yet, or only by a version without ids.
     """
     return run_id(run) if run.id.exists() else _id_of_checkpoints(run)
 
 
 def run_id(run: RunDir) -> str:
-    """The id of a run that has been claimed."""
+    """Returns the id of a run that has been claimed."""
     try:
         text = read_bounded(run.id, MOST_ID_BYTES).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -36,7 +36,7 @@ def run_id(run: RunDir) -> str:
 
 
 def _id_of_checkpoints(run: RunDir) -> str:
-    """Empty: no checkpoint names its owner, or two name different ones."""
+    """Returns the owner's id from the checkpoints; empty if there is none or they disagree."""
     found: set[str] = set()
     for folder in run.checkpoints.glob("step-*"):
         with suppress(CorruptFileError):

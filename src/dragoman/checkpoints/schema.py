@@ -16,7 +16,7 @@ from dragoman.rundir import sha256_of
 
 
 class _Record(BaseModel):
-    """Keys that a later version adds are passed over."""
+    """Ignores keys that a later version has added."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", protected_namespaces=())
 
@@ -35,7 +35,7 @@ class Manifest(_Record):
 
 
 class StateHead(_Record):
-    """What the state of every format says."""
+    """What the state of every format has."""
 
     format: Annotated[int, between(1, LARGEST_INTEGER)] = FORMAT
     step: StepsOrZero
@@ -43,7 +43,7 @@ class StateHead(_Record):
 
 class State(StateHead):
     run: dict[str, Any]
-    """How far the run is; `training.state.RunState` says what is in it."""
+    """Progress of the run; `training.state.RunState` defines its content."""
     model: ModelSettings
     vocabulary: Annotated[int, between(1, 100_000_000)]
 
@@ -69,7 +69,7 @@ def is_whole(path: Path, saved: SavedFile) -> bool:
 
 
 def check_file(path: Path, saved: SavedFile) -> None:
-    """Raise CorruptFileError unless the file has the size and the hash that it was saved with."""
+    """Raises CorruptFileError unless the file has the size and the hash that it was saved with."""
     try:
         if not path.is_file():
             raise CorruptFileError(f"{path}: is missing")

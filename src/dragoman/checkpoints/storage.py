@@ -1,4 +1,4 @@
-"""Saving and pruning checkpoint folders."""
+"""Saves and prunes checkpoint folders."""
 
 import json
 import os
@@ -38,7 +38,7 @@ Tensors = tensorfile.Tensors
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that a checkpoint holds, in memory of its own."""
+    """Everything in a checkpoint, in memory of its own."""
 
     step: int
     model: TensorImage
@@ -48,7 +48,7 @@ class Snapshot:
     owner: Owner
 
     def write(self, folder: Path) -> int:
-        """The files, the manifest last; how many bytes."""
+        """Writes the files, the manifest last; returns the number of bytes."""
         files: dict[str, Fingerprint] = {
             MODEL: write_file(folder / MODEL, self.model.chunks()),
             OPTIMIZER: write_file(folder / OPTIMIZER, self.optimizer.chunks()),
@@ -77,7 +77,7 @@ def save_checkpoint(
     tokenizer_model: bytes,
     owner: Owner | None = None,
 ) -> Checkpoint:
-    """Save while the caller waits; `BackgroundSaver` is for those who cannot."""
+    """Saves while the caller waits; see `BackgroundSaver` for saving in the background."""
     images = TensorImage(), TensorImage()
     for image, tensors in zip(images, (model, optimizer), strict=True):
         image.take({name: tensor.cpu() for name, tensor in tensors.items()})
@@ -87,9 +87,9 @@ def save_checkpoint(
 
 
 def save_snapshot(root: Path, snapshot: Snapshot) -> tuple[Checkpoint, int]:
-    """Write beside, make it last, then rename: a crash at any moment leaves the older ones.
+    """Writes to a temporary folder, syncs it, then renames: a crash keeps the older checkpoints.
 
-    Also how many bytes were written.
+    Returns the checkpoint and the number of bytes written.
     """
     folder = root / folder_of(snapshot.step)
     beside = root / f"{UNFINISHED}{folder.name}-{os.getpid()}"

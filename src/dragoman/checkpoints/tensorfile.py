@@ -1,4 +1,4 @@
-"""Tensors as the bytes of a safetensors file, in memory that is used again.
+"""Tensors as the bytes of a safetensors file, in memory that is reused.
 
 The format is a length, a JSON header and the tensors end to end. It is written here and not by the
 library, because
@@ -43,17 +43,17 @@ _KINDS = {
 
 
 class TensorImage:
-    """A copy of tensors, laid out as their file; taking the next copy needs no new memory."""
+    """A copy of tensors, laid out like their file; taking the next copy needs no new memory."""
 
     def __init__(self) -> None:
         self._header = b""
         self._content = torch.empty(0, dtype=torch.uint8)
 
     def take(self, tensors: Tensors) -> None:
-        """Copy them. Those on a device are only queued, on the current stream."""
+        """Copies the tensors. Copies from a device are only queued, on the current stream."""
         ends, self._header = _layout(tensors)
         size = max((end for _, end in ends.values()), default=0)
-        # Only from memory that cannot be swapped out does a device copy by itself.
+        # A device copies asynchronously only to pinned memory.
         pinned = any(tensor.is_cuda for tensor in tensors.values())
         if self._content.numel() != size or (pinned and not self._content.is_pinned()):
             self._content = torch.empty(0, dtype=torch.uint8)  # free the old one first
@@ -69,11 +69,11 @@ class TensorImage:
 
 
 def _layout(tensors: Tensors) -> tuple[dict[str, tuple[int, int]], bytes]:
-    """Name -> where its bytes begin and end, and the file's header; equal for equal tensors."""
+    """Returns where the bytes of each tensor begin and end, and the header of the file."""
     places: dict[str, tuple[int, int]] = {}
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     begin = 0
-    # Larger elements first, so that each tensor stands where its type may stand in memory.
+    # Larger elements first, so that each tensor is aligned for its type.
     for name in sorted(tensors, key=lambda name: (-tensors[name].element_size(), name)):
         tensor = tensors[name]
         if tensor.dtype not in _KINDS:

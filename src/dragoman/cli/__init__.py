@@ -1,4 +1,4 @@
-"""The command line: one file a command, thin. What is heavy is imported inside a command."""
+"""The command line: one thin file per command. Heavy modules are imported inside a command."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ from dragoman.console import console_output, open_missing_streams
 from dragoman.errors import DragomanError, FailedElsewhereError, UserError
 
 app = typer.Typer(
-    help="Dragoman trains translation models across machines and guides you through the run.",
+    help="Train translation models across machines, with a diagnosis of every run.",
     epilog="Start with: dragoman demo",
     no_args_is_help=True,
     add_completion=False,
@@ -44,13 +44,13 @@ def check_arguments(arguments: Sequence[str]) -> None:
             argument.encode()
         except UnicodeEncodeError:
             raise UserError(
-                f"{argument!r}: is not valid UTF-8, which all files of a run are written in; "
-                "rename what it stands for"
+                f"{argument!r}: is not valid UTF-8, the encoding of all files of a run; "
+                "rename the file or folder"
             ) from None
 
 
 def main() -> None:
-    """Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but unhealthy, 75 preempted: go on."""
+    """Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but unhealthy, 75 preempted (rerun)."""
     open_missing_streams()
     # Paths, settings and sentences are written to files in UTF-8, and to a screen of any encoding.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -65,19 +65,19 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read our output has enough, as in `dragoman translate ... | head`.
+        # The reader of our output is gone, as in `dragoman translate ... | head`.
         _write_no_more()
         sys.exit(1)
     except OSError as error:
         if error.filename is None:
-            if error.errno != errno.ENOSPC:  # nothing that a user can do something about
+            if error.errno != errno.ENOSPC:  # nothing that a user can act on
                 raise
             _write_no_more()
         what = f"{os.fsdecode(error.filename or 'standard output')}: {error.strerror}"
-        print(f"error: {what}; check the name and the right to use it", file=sys.stderr, flush=True)
+        print(f"error: {what}; check the name and its permissions", file=sys.stderr, flush=True)
         sys.exit(1)
 
 
 def _write_no_more() -> None:
-    """Python would try once more to write what is left, and fail again."""
+    """Keeps Python from writing the rest at exit, which would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

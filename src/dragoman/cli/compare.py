@@ -9,14 +9,14 @@ from dragoman.cli.reading import reading
 if TYPE_CHECKING:
     from dragoman.comparison.aspects import Aspect, Row, Value
 
-# Lists of files and the like can be long; --json has all of it.
+# Lists of files and the like can be long; --json prints them in full.
 MOST_LETTERS = 48
 
 
 def compare(
     first: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="RUN")],
     second: Annotated[Path, typer.Argument(help="The folder of another run.", metavar="RUN")],
-    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Show what differed between two runs: settings, data, machines, speed, quality and cost.
 
@@ -26,7 +26,7 @@ def compare(
     import json
 
     from dragoman.comparison.compare import compare as compare_runs
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.rundir import RunDir
 
     with reading(first, second) as progress:
@@ -34,11 +34,11 @@ def compare(
     if as_json:
         print(json.dumps(dataclasses.asdict(found), indent=2, ensure_ascii=False, allow_nan=False))
         return
-    say(f"first   {found.a}\nsecond  {found.b}")
+    echo(f"first   {found.a}\nsecond  {found.b}")
     for aspect in found.aspects:
-        say(f"\n{aspect.title}")
+        echo(f"\n{aspect.title}")
         for line in _lines(aspect):
-            say(f"  {line}")
+            echo(f"  {line}")
 
 
 def _lines(aspect: "Aspect") -> list[str]:

@@ -7,19 +7,19 @@ import typer
 
 
 def demo(
-    run: Annotated[Path, typer.Option(help="Folder of the run.")] = Path("runs/demo"),
+    run: Annotated[Path, typer.Option(help="The folder of the run.")] = Path("runs/demo"),
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
 ) -> None:
-    """The whole story on this machine in minutes, offline.
+    """Train, evaluate and translate on this machine in minutes, offline.
 
-    Builds the built-in corpus, trains a small Transformer with two workers, evaluates it, writes
+    Generates the built-in corpus, trains a small Transformer with two workers, evaluates it, writes
     a report, and translates sentences that it has never seen. Example: dragoman demo
     """
     from dragoman.cli.evaluate import evaluate
     from dragoman.cli.report import report
     from dragoman.cli.train import train
     from dragoman.config import load_config
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.evaluation.scores import read_scores
     from dragoman.recipes import shipped_recipe
     from dragoman.rundir import RunDir, read_json
@@ -28,13 +28,13 @@ def demo(
     recipe = shipped_recipe("demo")
     directory = RunDir(run)
     if aside := move_away_if_other(directory, load_config(recipe)):
-        say(f"{run} is of another recipe and was moved to {aside}")
-    say(f"Training an English-German translator from {recipe} with {workers} workers.\n")
+        echo(f"{run} belongs to another recipe and was moved to {aside}")
+    echo(f"Training an English-German translator from {recipe} with {workers} workers.\n")
     # Two workers show more than one, also where they have to take turns on one core.
     train(recipe, run=run, workers=workers, oversubscribe=workers <= 2)
     if read_json(directory.status).get("state") != "finished":
         sys.exit(1)
-    say("\nOn sentences whose combinations of words were not in the training data:")
+    echo("\nOn sentences whose combinations of words were not in the training data:")
     evaluate(run)
     for sample in read_scores(directory, "test").samples[:6]:
         mark = (
@@ -42,14 +42,14 @@ def demo(
             if sample["translation"] == sample["reference"]
             else f"   (expected: {sample['reference']})"
         )
-        say(f"    {sample['source']}\n      -> {sample['translation']}{mark}")
-    say("\nThe report:")
+        echo(f"    {sample['source']}\n      -> {sample['translation']}{mark}")
+    echo("\nThe report:")
     report(run)
-    say(f'\nNow try: {_program()} translate {run} "The old baker is sleeping."')
+    echo(f'\nNow try: {_program()} translate {run} "The old baker is sleeping."')
 
 
 def _program() -> str:
-    """How to type this program's name here: it may be in an environment that is not active."""
+    """Returns how to call this program, which may be in an environment that is not active."""
     installed = Path(sys.executable).with_name("dragoman")
     found = shutil.which("dragoman")
     if not installed.exists() or (found and Path(found).samefile(installed)):

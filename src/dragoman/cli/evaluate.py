@@ -18,7 +18,7 @@ def evaluate(
 
     Example: dragoman evaluate runs/demo --split test
     """
-    from dragoman.console import Progress, say
+    from dragoman.console import Progress, echo
     from dragoman.evaluation.run import evaluate_run
     from dragoman.rundir import RunDir
 
@@ -29,7 +29,7 @@ def evaluate(
 
     scored = evaluate_run(RunDir(run), split, checkpoint, average, beam, show_progress)
     steps = " + ".join(f"{step:,}" for step in scored.steps)
-    say(f"{split}, {scored.sentences:,} sentences, beam {scored.beam}, weights of step {steps}:")
+    echo(f"{split}, {scored.sentences:,} sentences, beam {scored.beam}, weights of step {steps}:")
     interval = f"({scored.bleu_low:.1f} to {scored.bleu_high:.1f})"
-    say(f"  BLEU {scored.bleu:.1f} {interval}  {scored.bleu_signature}")
-    say(f"  chrF {scored.chrf:.1f}  {scored.chrf_signature}")
+    echo(f"  BLEU {scored.bleu:.1f} {interval}  {scored.bleu_signature}")
+    echo(f"  chrF {scored.chrf:.1f}  {scored.chrf_signature}")

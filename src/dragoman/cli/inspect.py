@@ -13,14 +13,14 @@ FILES_SHOWN = 10
 
 def inspect(
     path: Annotated[Path, typer.Argument(help="Prepared data, a run or a checkpoint.")],
-    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Show what prepared data, a run or a checkpoint is made of: files, sizes, hashes, figures.
 
     Example: dragoman inspect prepared/demo
     """
     from dragoman.checkpoints.names import MANIFEST, step_of
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.errors import UserError
     from dragoman.rundir import RunDir
     from dragoman.shards.passport import PASSPORT_NAME, PreparedData
@@ -38,17 +38,17 @@ def inspect(
     else:
         raise UserError(
             f"{path}: is neither prepared data nor a run nor a checkpoint; name such a folder, "
-            "as prepared/demo, runs/demo or runs/demo/checkpoints/best"
+            "such as prepared/demo, runs/demo or runs/demo/checkpoints/best"
         )
     if not as_json:
-        say()
+        echo()
 
 
 def show_data(prepared: "PreparedData") -> None:
-    from dragoman.console import say
+    from dragoman.console import echo
 
     passport = prepared.passport
-    say(
+    echo(
         f"{prepared.folder}: {passport.source_language} to {passport.target_language}, "
         f"data hash {passport.content_hash[:12]}"
     )
@@ -56,32 +56,32 @@ def show_data(prepared: "PreparedData") -> None:
         often = (
             ""
             if split.pairs_per_epoch == split.pairs_kept
-            else (f", seen as {split.pairs_per_epoch:,} an epoch")
+            else (f", seen as {split.pairs_per_epoch:,} per epoch")
         )
-        say(f"\n{name}: {split.pairs_kept:,} of {split.pairs_in:,} pairs{often}")
+        echo(f"\n{name}: {split.pairs_kept:,} of {split.pairs_in:,} pairs{often}")
         for language, side in (
             (passport.source_language, split.source),
             (passport.target_language, split.target),
         ):
-            say(f"    {language}  {_side_in_words(side)}")
+            echo(f"    {language}  {_side_in_words(side)}")
         for reason, count in sorted(split.dropped.items(), key=lambda item: -item[1]):
-            say(f"    dropped {count:>11,}  {reason}")
+            echo(f"    dropped {count:>11,}  {reason}")
         if len(split.sources) > 1:
             for source in split.sources:
-                say(
+                echo(
                     f"    from {source.description}: {source.pairs_kept:,} of "
                     f"{source.pairs_in:,}, weight {source.weight:g}"
                 )
     size = sum(file.bytes for split in passport.splits.values() for file in split.shards)
     files = sum(len(split.shards) for split in passport.splits.values())
-    say(f"\n{files} shard files, {size / 1e6:,.1f} MB")
+    echo(f"\n{files} shard files, {size / 1e6:,.1f} MB")
     used = passport.used_pieces / passport.vocabulary
-    say(f"{passport.vocabulary:,} pieces, {used:.1%} of them occur in the training data")
+    echo(f"{passport.vocabulary:,} pieces, {used:.1%} of them occur in the training data")
     for file in passport.inputs[:FILES_SHOWN]:
-        say(f"read {file.path}: {file.bytes / 1e6:,.1f} MB, sha256 {file.sha256[:12]}")
+        echo(f"read {file.path}: {file.bytes / 1e6:,.1f} MB, sha256 {file.sha256[:12]}")
     if more := passport.inputs[FILES_SHOWN:]:
-        say(f"and {len(more):,} more files, {sum(file.bytes for file in more) / 1e6:,.1f} MB")
-    say("made by " + ", ".join(f"{name} {v}" for name, v in passport.versions.items()))
+        echo(f"and {len(more):,} more files, {sum(file.bytes for file in more) / 1e6:,.1f} MB")
+    echo("made by " + ", ".join(f"{name} {v}" for name, v in passport.versions.items()))
 
 
 def _side_in_words(side: "Side") -> str:
@@ -102,7 +102,7 @@ def show_checkpoint(folder: Path, as_json: bool) -> None:
 
     from dragoman.checkpoints.names import CONTENTS
     from dragoman.checkpoints.schema import is_whole, read_manifest
-    from dragoman.console import say
+    from dragoman.console import echo
 
     saved = read_manifest(folder).files
     whole = {name: is_whole(folder / name, file) for name, file in saved.items()}
@@ -111,17 +111,17 @@ def show_checkpoint(folder: Path, as_json: bool) -> None:
         print(json.dumps({"folder": str(folder), "files": files}, indent=2))
         return
     total = sum(file.bytes for file in saved.values())
-    say(f"{folder.resolve().name}: {total / 1e6:,.1f} MB")
+    echo(f"{folder.resolve().name}: {total / 1e6:,.1f} MB")
     for name, file in sorted(saved.items(), key=lambda item: -item[1].bytes):
         verdict = "whole" if whole[name] else "DAMAGED"
-        say(f"    {name:<22} {file.bytes / 1e6:>10,.3f} MB  {verdict}  {CONTENTS.get(name, '')}")
+        echo(f"    {name:<22} {file.bytes / 1e6:>10,.3f} MB  {verdict}  {CONTENTS.get(name, '')}")
 
 
 def show_run(run: "RunDir", as_json: bool) -> None:
     import json
 
     from dragoman.checkpoints.names import step_of
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.telemetry.record.status import read_status
 
     status = read_status(run)
@@ -135,9 +135,9 @@ def show_run(run: "RunDir", as_json: bool) -> None:
         shown = status.model_dump(exclude_unset=True)
         print(json.dumps({"status": shown, "checkpoint_bytes": sizes}, indent=2))
         return
-    say(f"{run.root}: {status.state or 'unknown'}, step {status.step:,}")
+    echo(f"{run.root}: {status.state or 'unknown'}, step {status.step:,}")
     for name in ("validation_loss", "bleu", "reason"):
         if value := getattr(status, name):
-            say(f"    {name.replace('_', ' ')}: {value}")
+            echo(f"    {name.replace('_', ' ')}: {value}")
     for name, size in sizes.items():
-        say(f"    checkpoints/{name}  {size / 1e6:,.1f} MB")
+        echo(f"    checkpoints/{name}  {size / 1e6:,.1f} MB")

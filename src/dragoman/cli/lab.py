@@ -8,49 +8,52 @@ if TYPE_CHECKING:
     from dragoman.lab.status import NodeStatus
 
 lab = typer.Typer(
-    help="A cluster on this machine: hosts with real, slow, breakable links between them.\n\n"
+    help="Run a cluster on this machine: hosts with real, slow, breakable links.\n\n"
     "Needs Linux and root. Example: dragoman lab up --nodes 3 --rate 100mbit",
     no_args_is_help=True,
 )
 
-Name = Annotated[str, typer.Option("--name", help="Which lab, where there are several.")]
-Nodes = Annotated[int, typer.Option("--nodes", min=1, help="How many hosts.")]
+Name = Annotated[str, typer.Option("--name", help="Name of the lab, if there are several.")]
+Nodes = Annotated[int, typer.Option("--nodes", min=1, help="Number of hosts.")]
 Rate = Annotated[
-    str, typer.Option("--rate", help="Of each host's link, both ways: 100mbit, 1gbit, ... or none.")
+    str,
+    typer.Option(
+        "--rate", help="Rate of each host's link, in both directions: 100mbit, 1gbit, ... or none."
+    ),
 ]
 NodeRates = Annotated[
     list[str] | None,
-    typer.Option("--node-rate", metavar="N=RATE", help="Of host N alone; can be repeated."),
+    typer.Option("--node-rate", metavar="N=RATE", help="Rate of host N alone; repeatable."),
 ]
-Node = Annotated[str, typer.Argument(help="node1, node2, ... or only its number.", metavar="NODE")]
-Command = Annotated[list[str], typer.Argument(help="Written after --.", metavar="COMMAND")]
+Node = Annotated[str, typer.Argument(help="node1, node2, ... or just the number.", metavar="NODE")]
+Command = Annotated[list[str], typer.Argument(help="The command, after --.", metavar="COMMAND")]
 
 
 @lab.command()
 def up(
     nodes: Nodes = 2, rate: Rate = "none", node_rate: NodeRates = None, name: Name = "lab"
 ) -> None:
-    """Make the hosts node1, node2, ... and a host list for --hosts.
+    """Create the hosts node1, node2, ... and a host list for --hosts.
 
     Example: dragoman lab up --nodes 3 --rate 100mbit --node-rate 2=10mbit
     """
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.lab import Lab
 
     made = Lab.up(name, nodes, rate, _node_rates(node_rate))
-    say(f"lab {name} is up: " + ", ".join(f"{node.name} {node.address}" for node in made.nodes))
-    say(f"host list: {made.hosts}")
-    say(f"log in:    ssh -F {made.ssh_config} node1")
-    say(f"take down: dragoman lab down{_named(name)}")
+    echo(f"lab {name} is up: " + ", ".join(f"{node.name} {node.address}" for node in made.nodes))
+    echo(f"host list: {made.hosts}")
+    echo(f"log in:    ssh -F {made.ssh_config} node1")
+    echo(f"take down: dragoman lab down{_named(name)}")
 
 
 @lab.command()
 def run(
     command: Command, nodes: Nodes = 2, rate: Rate = "none", node_rate: NodeRates = None
 ) -> None:
-    """Make a lab for one command, which finds the host list in $DRAGOMAN_LAB_HOSTS.
+    """Create a lab for one command, which finds the host list in $DRAGOMAN_LAB_HOSTS.
 
-    {hosts} in the command stands for it too. The exit code is the command's.
+    {hosts} in the command is replaced by it. The exit code is the command's.
 
     Example: dragoman lab run --nodes 2 --rate 1gbit -- dragoman train RECIPE --hosts {hosts}
     """
@@ -74,7 +77,7 @@ def rate(
     rate: Annotated[str, typer.Argument(help="100mbit, 1gbit, ... or none.")],
     name: Name = "lab",
 ) -> None:
-    """Limit what a host sends and what it receives, also while a run is on.
+    """Limit what a host sends and receives, even during a run.
 
     Example: dragoman lab rate node2 10mbit
     """
@@ -83,7 +86,7 @@ def rate(
 
 @lab.command()
 def cut(node: Node, name: Name = "lab") -> None:
-    """Pull a host's cable: its connections are not reset, they fall silent.
+    """Unplug a host: its connections are not reset, they fall silent.
 
     Example: dragoman lab cut node2
     """
@@ -92,7 +95,7 @@ def cut(node: Node, name: Name = "lab") -> None:
 
 @lab.command()
 def partition(node: Node, other: Node, name: Name = "lab") -> None:
-    """Let two hosts no longer hear each other, while both hear all others.
+    """Cut two hosts off from each other; both still reach all others.
 
     Example: dragoman lab partition node1 node2
     """
@@ -103,11 +106,11 @@ def partition(node: Node, other: Node, name: Name = "lab") -> None:
 def heal(
     node: Node,
     other: Annotated[
-        str | None, typer.Argument(help="Only the partition from this one.", metavar="[OTHER]")
+        str | None, typer.Argument(help="Only the partition from this host.", metavar="[OTHER]")
     ] = None,
     name: Name = "lab",
 ) -> None:
-    """Undo cut and partition of a host.
+    """Undo the cut and the partitions of a host.
 
     Example: dragoman lab heal node2
     """
@@ -116,7 +119,7 @@ def heal(
 
 @lab.command()
 def kill(node: Node, name: Name = "lab") -> None:
-    """End all processes of a host with SIGKILL, its sshd too.
+    """Kill all processes of a host with SIGKILL, its sshd included.
 
     Example: dragoman lab kill node2
     """
@@ -134,7 +137,7 @@ def boot(node: Node, name: Name = "lab") -> None:
 
 @lab.command()
 def pause(node: Node, name: Name = "lab") -> None:
-    """Stop all processes of a host where they are.
+    """Stop all processes of a host with SIGSTOP.
 
     Example: dragoman lab pause node2
     """
@@ -143,7 +146,7 @@ def pause(node: Node, name: Name = "lab") -> None:
 
 @lab.command()
 def resume(node: Node, name: Name = "lab") -> None:
-    """Let the processes of a paused host go on.
+    """Resume the processes of a paused host.
 
     Example: dragoman lab resume node2
     """
@@ -153,27 +156,29 @@ def resume(node: Node, name: Name = "lab") -> None:
 @lab.command()
 def disk(
     node: Node,
-    size: Annotated[str, typer.Argument(help="50MB, 1GB, ... or none to take it away.")],
+    size: Annotated[str, typer.Argument(help="50MB, 1GB, ... or none to remove it.")],
     name: Name = "lab",
 ) -> None:
-    """Put the runs of a host on a small disk, to see it fill up.
+    """Put the runs of a host on a small disk, to test a full disk.
 
     Example: dragoman lab disk node1 50MB
     """
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.lab.rates import parse_size
 
     place = _opened(name).disk(node, None if size == "none" else parse_size(size))
-    say(str(place))
+    echo(str(place))
 
 
 @lab.command()
 def status(
     name: Name = "lab",
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long to watch for speeds.")] = 1.0,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs to read.")] = False,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, help="Seconds over which speeds are measured.")
+    ] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Show addresses, rates, traffic and processes of all hosts.
+    """Show the addresses, rates, traffic and processes of all hosts.
 
     Example: dragoman lab status
     """
@@ -192,14 +197,14 @@ def status(
 def down(
     name: Name = "lab",
     all_: Annotated[
-        bool, typer.Option("--all", help="Every lab, also what crashes have left behind.")
+        bool, typer.Option("--all", help="Take down every lab, and what crashes have left behind.")
     ] = False,
 ) -> None:
-    """End a lab and remove all that it was made of, the files of its hosts too.
+    """Take down a lab and remove everything of it, including the files of its hosts.
 
     Example: dragoman lab down --all
     """
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.lab import lab_names, remove_lab
     from dragoman.lab.kernel import check_machine
     from dragoman.lab.layout import check_name
@@ -208,9 +213,9 @@ def down(
     found = lab_names()
     for one in sorted(found) if all_ else [check_name(name)]:
         remove_lab(one)
-        say(f"lab {one} is down" if one in found else f"there is no lab {one}")
+        echo(f"lab {one} is down" if one in found else f"there is no lab {one}")
     if all_ and not found:
-        say("there is no lab")
+        echo("there is no lab")
 
 
 def _opened(name: str) -> "Lab":
@@ -231,25 +236,27 @@ def _node_rates(given: list[str] | None) -> dict[int, str]:
         number, _, rate = text.removeprefix("node").partition("=")
         if not number.isdecimal() or not rate:
             raise UserError(
-                f"--node-rate {text}: write the host's number and its rate, as 2=10mbit"
+                f"--node-rate {text}: write the host's number and its rate, such as 2=10mbit"
             )
         rates[int(number)] = rate
     return rates
 
 
 def _show(opened: "Lab", nodes: "list[NodeStatus]") -> None:
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.lab.rates import rate_text
 
-    say(f"lab {opened.name}, {opened.layout.network}, host list {opened.hosts}")
-    say(f"{'':7} {'address':15} {'rate':>8} {'sent':>26} {'received':>26}  processes")
+    echo(f"lab {opened.name}, {opened.layout.network}, host list {opened.hosts}")
+    echo(f"{'':7} {'address':15} {'rate':>8} {'sent':>26} {'received':>26}  processes")
     for node in nodes:
         sent = f"{node.sent_bytes / 1e6:,.1f} MB {node.sent_mbit_per_s:>7,.1f} Mbit/s"
         received = f"{node.received_bytes / 1e6:,.1f} MB {node.received_mbit_per_s:>7,.1f} Mbit/s"
         limit = rate_text(node.rate_bits) if node.rate_bits else "none"
         count = f"{len(node.processes):>9}"
-        told = "".join(f"  {fact}" for fact in _facts(node))
-        say(f"{node.name:7} {node.address:15} {limit:>8} {sent:>26} {received:>26}  {count}{told}")
+        facts = "".join(f"  {fact}" for fact in _facts(node))
+        echo(
+            f"{node.name:7} {node.address:15} {limit:>8} {sent:>26} {received:>26}  {count}{facts}"
+        )
 
 
 def _facts(node: "NodeStatus") -> list[str]:
@@ -257,7 +264,7 @@ def _facts(node: "NodeStatus") -> list[str]:
         ("not running", not node.is_running),
         ("paused", node.is_paused),
         ("cut", node.is_cut),
-        (f"does not hear {', '.join(node.parted_from)}", bool(node.parted_from)),
+        (f"partitioned from {', '.join(node.parted_from)}", bool(node.parted_from)),
     ]
     if node.disk:
         free, size = node.disk.free_bytes / 1e6, node.disk.size_bytes / 1e6

@@ -11,25 +11,26 @@ if TYPE_CHECKING:
 def prepare(
     recipe: Recipe,
     part: Annotated[
-        str, typer.Option(metavar="I/N", help="Only clean part I of N, from 1; then --join.")
+        str,
+        typer.Option(
+            metavar="I/N", help="Clean only part I of N, counted from 1; then use --join."
+        ),
     ] = "",
-    join: Annotated[
-        bool, typer.Option("--join", help="Finish what all parts have cleaned.")
-    ] = False,
+    join: Annotated[bool, typer.Option("--join", help="Finish after all parts are clean.")] = False,
     explain: Annotated[
-        int, typer.Option(min=0, max=20, metavar="N", help="Show N dropped pairs of each reason.")
+        int, typer.Option(min=0, max=20, metavar="N", help="Show N dropped pairs for each reason.")
     ] = 0,
     overrides: Overrides = None,
 ) -> None:
     """Turn raw parallel text into clean, tokenized shards with a data passport.
 
-    Interrupted, the same command goes on. Example:
+    If interrupted, the same command continues. Example:
     dragoman prepare recipes/multi30k.toml --set data.folder=data/multi30k
     """
     from dragoman import preparation
     from dragoman.cli.inspect import show_data
     from dragoman.config import load_config
-    from dragoman.console import Progress, say
+    from dragoman.console import Progress, echo
     from dragoman.errors import UserError
 
     config = load_config(recipe, overrides or ())
@@ -38,14 +39,14 @@ def prepare(
     if part:
         with Progress(f"cleaning part {part}", unit="pairs") as progress:
             preparation.clean_share(config, _share(part), progress.advance)
-        say(f"part {part} is clean; when all are, run the same command with --join")
+        echo(f"part {part} is clean; when all are, run the same command with --join")
         return
     show_data(preparation.join(config) if join else preparation.prepare(config))
     if explain:
         for reason, pairs in preparation.dropped_examples(config).items():
-            say(f"\ndropped, {reason}:")
+            echo(f"\ndropped, {reason}:")
             for source, target in pairs[:explain]:
-                say(f"    {source[:200]}\n    {target[:200]}\n")
+                echo(f"    {source[:200]}\n    {target[:200]}\n")
 
 
 def _share(part: str) -> "Share":
@@ -54,5 +55,5 @@ def _share(part: str) -> "Share":
 
     number, slash, count = part.partition("/")
     if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise UserError(f"--part {part}: write it as 1/8 for the first of eight")
+        raise UserError(f"--part {part}: write 1/8 for the first of eight parts")
     return Share(int(number) - 1, int(count))

@@ -1,4 +1,4 @@
-"""A bar on a terminal while the events of runs are read, which takes seconds for long runs."""
+"""Shows a progress bar while the events of runs are read, which takes seconds for long runs."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def reading(*runs: Path) -> Iterator[Callable[[int], None]]:
-    """Yields what is to be called with the number of bytes that were read."""
+    """Yields a function to call with the number of bytes that were read."""
     from dragoman.console import Progress
     from dragoman.rundir import RunDir
     from dragoman.telemetry.read.events import event_files
@@ -17,7 +17,7 @@ def reading(*runs: Path) -> Iterator[Callable[[int], None]]:
         yield lambda read_bytes: None
         return
     directories = [RunDir(run) for run in runs]
-    # Whoever reads them says what is wrong with those that cannot be read.
+    # The reader reports what is wrong with those that cannot be read.
     sizes = [_size(path) for run in directories for _, _, path in event_files(run)]
     title = f"reading {' and '.join(str(run.events) for run in directories)}"
     with Progress(title, "bytes", sum(sizes), to_stderr=True) as progress:

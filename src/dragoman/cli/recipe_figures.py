@@ -6,7 +6,7 @@ from dragoman.training.schedule import peak_of
 
 
 def figures(config: Config, workers: int) -> list[tuple[str, str]]:
-    """(name, value in words), in the order a person asks for them."""
+    """Returns (name, value in words), the most asked for first."""
     training = config.training
     size = size_of(config.model, config.tokenizer.vocabulary)
     micro_batches = 1
@@ -30,7 +30,7 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
             f"about {(state + activations) / 1e6:,.0f} MB: weights, gradients, Adam "
             f"{state / 1e6:,.0f}, activations up to {activations / 1e6:,.0f}",
         ),
-        ("gradients on the wire", f"{size.gradient_bytes / 1e6:,.1f} MB a step in fp32"),
+        ("gradients on the wire", f"{size.gradient_bytes / 1e6:,.1f} MB per step in fp32"),
         (
             "tokens per update",
             f"{training.tokens_per_update:,} target tokens, all workers together",
@@ -41,7 +41,7 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
         ),
         (
             "accumulation",
-            f"{shared} micro-batch(es) a worker before each update, with {workers} worker(s)",
+            f"{shared} micro-batch(es) per worker before each update, with {workers} worker(s)",
         ),
         ("peak learning rate", f"{peak.rate:.3e} at step {peak.step:,} ({config.schedule.kind})"),
         ("ends", "; ".join(_stop_rules(config))),

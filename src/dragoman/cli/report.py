@@ -8,11 +8,13 @@ from dragoman.cli.reading import reading
 
 WithTrace = Annotated[
     bool,
-    typer.Option("--trace", help="Write trace.json too, a timeline for Perfetto or Chrome."),
+    typer.Option("--trace", help="Also write trace.json, a timeline for Perfetto or Chrome."),
 ]
 TraceSteps = Annotated[
     str,
-    typer.Option("--trace-steps", metavar="FIRST-LAST", help="Only these steps in trace.json."),
+    typer.Option(
+        "--trace-steps", metavar="FIRST-LAST", help="Write only these steps to trace.json."
+    ),
 ]
 
 
@@ -35,7 +37,7 @@ JsonSchema = Annotated[
         "--json-schema",
         is_eager=True,
         callback=_print_schema,
-        help="Print the JSON schema of report.json, and do nothing else.",
+        help="Print the JSON schema of report.json and exit.",
     ),
 ]
 
@@ -51,7 +53,7 @@ def report(
 
     Example: dragoman report runs/demo
     """
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.report.write import read_report, to_json, write_report
     from dragoman.rundir import RunDir
 
@@ -64,15 +66,15 @@ def report(
         with reading(run) as progress:
             paths = write_report(RunDir(run), progress)
         for path in paths:
-            say(str(path))
+            echo(str(path))
     if trace or steps:
         from dragoman.report.trace import write_trace
 
         written = write_trace(RunDir(run), steps)
         span = f"steps {written.first_step:,} to {written.last_step:,}"
-        more = "" if written.is_whole or steps else "; others with --trace-steps FIRST-LAST"
+        more = "" if written.is_whole or steps else "; choose others with --trace-steps FIRST-LAST"
         message = f"{written.path} ({span}{more}; open it at ui.perfetto.dev or chrome://tracing)"
-        print(message, file=sys.stderr) if as_json else say(message)
+        print(message, file=sys.stderr) if as_json else echo(message)
 
 
 def _steps(text: str) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@ from dragoman.cli.arguments import Hosts
 
 
 def setup(hosts: Hosts) -> None:
-    """Install this very version of Dragoman on every host, side by side.
+    """Install this version of Dragoman on every host, in parallel.
 
     Example: dragoman setup --hosts hosts.toml
     """

@@ -18,7 +18,8 @@ PREEMPTED = 75  # EX_TEMPFAIL: try again later
 def train(
     recipe: Recipe,
     run: Annotated[
-        Path | None, typer.Option(help="Folder of the run; runs/<name of the recipe> by default.")
+        Path | None,
+        typer.Option(help="The folder of the run; by default runs/<name of the recipe>."),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Worker processes on this machine, or on each host.")
@@ -26,19 +27,20 @@ def train(
     hosts: Annotated[
         str | None,
         typer.Option(
-            metavar="HOSTS", help="Train on these: a host list, as hosts.toml, or names: a,b,c."
+            metavar="HOSTS",
+            help="Hosts to train on: a host list, such as hosts.toml, or names: a,b,c.",
         ),
     ] = None,
     oversubscribe: Annotated[
-        bool, typer.Option(help="Allow more workers than processor cores or CUDA devices.")
+        bool, typer.Option(help="Allow more workers than CUDA devices or processor cores.")
     ] = False,
     overrides: Overrides = None,
 ) -> None:
-    """Train a model; the same command goes on where a run stopped.
+    """Train a model; the same command resumes a run that stopped.
 
     Example: dragoman train recipes/demo.toml --run runs/first --workers 2
 
-    Or on several machines: dragoman train recipes/demo.toml --hosts hosts.toml
+    On several machines: dragoman train recipes/demo.toml --hosts hosts.toml
     """
     from dragoman.config import load_config
     from dragoman.distributed.launchers import place
@@ -49,7 +51,7 @@ def train(
     found = place()
     if found.started_by_launcher:
         ending = _train_here(config, directory)
-        # Where an agent watches, it would take this code for a failure of the rank.
+        # An agent would take this code for a failure of the rank.
         _leave(PREEMPTED if ending.state == "preempted" and not found.has_agent else 0)
     elif code := _start(config, directory, workers, hosts, oversubscribe):
         sys.exit(code)
@@ -66,8 +68,8 @@ def _train_here(config: "Config", run: "RunDir") -> "AttemptEnded":
 
 
 def _leave(code: int) -> NoReturn:
-    """Not by the interpreter's own way: one of torch's threads that is inside the store just then
-    would take the process down, at the end of a run that went well."""
+    """Exits without the interpreter's shutdown, in which one of torch's threads that is inside the
+    store could crash the process at the end of a successful run."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -86,7 +88,7 @@ def _start(
         with orders() as given:
             code = train_in_workers(config, run, workers, cluster, oversubscribe, given)
         # Workers that were asked to stop end without a code of their own; one that failed has
-        # said why.
+        # reported why.
         return code or {"finished": 0, "failed": 1}.get(ending_of(run).state, PREEMPTED)
     ending = _train_here(config, run)
     return PREEMPTED if ending.state == "preempted" else 0

@@ -19,19 +19,21 @@ CHARACTERS_AT_ONCE = 1_000_000
 def translate(
     run: Run,
     sentences: Annotated[
-        list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")
+        list[str] | None,
+        typer.Argument(help="Sentences to translate; by default the lines of standard input."),
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--input", "-i", help="Translate the lines of this file.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write here instead of standard output.")
+        Path | None,
+        typer.Option("--output", "-o", help="Write to this file instead of standard output."),
     ] = None,
     checkpoint: CheckpointName = "best",
     average: Average = 1,
     beam: Beam = None,
 ) -> None:
-    """Translate text with a trained run: a line in, a line out.
+    """Translate text with a trained model, line by line.
 
     Example: echo "The old baker sleeps." | dragoman translate runs/demo
     """
@@ -57,7 +59,7 @@ def translate(
     else:
         lines = decode_lines(cast(BufferedReader, sys.stdin.buffer), "standard input")
         if sys.stdin.isatty():
-            print("Type a sentence and press Enter; Ctrl-D ends.", file=sys.stderr)
+            print("Type a sentence and press Enter; Ctrl-D quits.", file=sys.stderr)
             at_once = 1
 
     translated: list[str] = []
@@ -73,7 +75,7 @@ def translate(
 
 
 def _check_output(output: Path, file: Path | None, run: "RunDir") -> None:
-    """Refuse, before the work, to write where it would destroy what is needed."""
+    """Refuses, before the work, an output that would overwrite what is needed."""
     from dragoman.errors import UserError
     from dragoman.rundir import is_own_file
 
@@ -82,15 +84,15 @@ def _check_output(output: Path, file: Path | None, run: "RunDir") -> None:
         raise UserError(f"{output}: is a folder; name a file with --output")
     # A terminal may be both.
     if file and file.exists() and mode and not stat.S_ISCHR(mode) and output.samefile(file):
-        raise UserError(f"{output}: is --input as well; name another file with --output")
+        raise UserError(f"{output}: is also --input; name another file with --output")
     if is_own_file(run, output):
         raise UserError(
-            f"{output}: belongs to the run {run.root} itself; name another file with --output"
+            f"{output}: is part of the run {run.root} itself; name another file with --output"
         )
 
 
 def _write(output: Path, text: str) -> None:
-    """Whole, behind a link too; into a pipe or a device, which must stay what it is, in place."""
+    """Writes the file atomically, also behind a link; writes to a pipe or a device in place."""
     from dragoman.errors import storage_errors
     from dragoman.rundir import write_whole
 
@@ -103,7 +105,7 @@ def _write(output: Path, text: str) -> None:
 
 
 def _mode_of(path: Path) -> int:
-    """Of what `path` links to, if it is a link; 0: there is nothing yet."""
+    """Returns the file mode of `path`, with links followed; 0 if there is nothing yet."""
     from dragoman.errors import storage_errors
 
     with storage_errors(path, "writing translations"):
@@ -114,7 +116,7 @@ def _mode_of(path: Path) -> int:
 
 
 def _batches(lines: Iterator[str], at_once: int) -> Iterator[list[str]]:
-    """Few enough lines at a time for memory, however long they are."""
+    """Yields batches of lines that fit into memory, however long the lines are."""
     batch: list[str] = []
     characters = 0
     for line in lines:

@@ -15,22 +15,25 @@ UNEQUAL = 3  # done, but unhealthy
 def verify_resume(
     recipe: Recipe,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 1,
-    steps: Annotated[int, typer.Option(min=5, help="Updates of each of the two runs.")] = 24,
+    steps: Annotated[
+        int, typer.Option(min=5, help="Number of updates of each of the two runs.")
+    ] = 24,
     seed: Annotated[
-        int | None, typer.Option(help="Decides at which step the run is killed; drawn by default.")
+        int | None,
+        typer.Option(help="Seed for the step at which the run is killed; random by default."),
     ] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Show that a run killed with SIGKILL goes on as if nothing had happened.
+    """Show that a run killed with SIGKILL resumes as if nothing had happened.
 
-    Trains a few steps straight, and again killed at some step and resumed, in a temporary folder;
-    compares all losses and the final weights bit for bit. Exits with 3 where they differ.
+    Trains a few steps uninterrupted, and again killed at some step and resumed, in a temporary
+    folder; compares all losses and the final weights bit for bit. Exits with 3 if they differ.
 
     Example: dragoman verify-resume recipes/demo.toml --workers 2
     """
     from dragoman.cluster import verification
     from dragoman.config import load_config
-    from dragoman.console import say
+    from dragoman.console import echo
     from dragoman.errors import RunError
 
     config = load_config(recipe, overrides or ())
@@ -40,12 +43,12 @@ def verify_resume(
     try:
         found = verification.verify_resume(config, workers, steps, seed, folder)
     except RunError:
-        raise  # its sentence names a file in the folder, which therefore stays
+        raise  # its message names a file in the folder, which therefore stays
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    say(found.sentence)
+    echo(found.sentence)
     if not found.is_equal:
-        say(f"both runs are kept in {folder}")
+        echo(f"both runs are kept in {folder}")
         sys.exit(UNEQUAL)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""Starting training on the workers of one or more machines."""
+"""Starts training on the workers of one or more machines."""

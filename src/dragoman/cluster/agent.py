@@ -2,9 +2,9 @@
 
 Run as `python -m dragoman.cluster.agent`, with lines on standard input: a `Job` starts workers;
 `alive` comes now and then; `stop` means finish the step, save, end; `end` means that the run has
-failed on another host, so leave as soon as the workers here have had their say; `kill` means end
-now. The agent ends its workers when its input closes or says nothing for a while, that is, when
-whoever started it is gone, however that happened.
+failed on another host, so leave as soon as the workers here have reported; `kill` means end now.
+The agent ends its workers when its input closes or stays silent for a while, that is, when the
+launcher is gone, however that happened.
 
 It imports no torch. Workers are forked by a `Zygote` that has, so an agent that is kept for the
 next job starts it at once.
@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 from dragoman.cluster.job import Job
-from dragoman.cluster.relay import News, Relay
+from dragoman.cluster.relay import RecordSender, Relay
 from dragoman.cluster.zygote import Zygote, ignore_signals, signal_name
 from dragoman.console import console_output
 from dragoman.distributed.launchers import worker_variables
@@ -39,23 +39,23 @@ logger = logging.getLogger("dragoman.cluster.agent")  # it runs as __main__
 SAVING_S = 120.0
 """How long workers may take to finish their step and save when they are asked to stop."""
 FAREWELL_S = 15.0
-"""How long workers may take to say who was lost and end, when one of them has failed."""
+"""How long workers may take to report who was lost and end, when one of them has failed."""
 GIVING_UP_S = 5.0
-"""What the zygote gets to report the end of workers that were killed."""
+"""How long the zygote may take to report the end of workers that were killed."""
 STOPPED_S = 5.0
-"""A worker that is stopped for so long is ended: the other ranks wait for it."""
+"""A worker that is stopped for longer is killed, since the other ranks wait for it."""
 SILENCE_S = 30.0
-"""A launcher that says nothing for so long is gone, or the way to it."""
-LOOK_EVERY_S = 0.1
+"""A launcher that is silent for longer is gone, or the connection to it."""
+POLL_EVERY_S = 0.1
 
 
 class Commands:
-    """Lines on standard input, put into a queue; None when there will be no more."""
+    """Passes on the lines of standard input as they arrive, and None at its end."""
 
     def __init__(self, into: Callable[[str | None], None]) -> None:
         self.silence_s: float | None = None
-        """Nothing for so long counts as the end; None: the launcher is a process of this machine,
-        and its end closes the input."""
+        """Silence that counts as the end of the input; None if the launcher is a process of this
+        machine, whose end closes the input."""
         self._into = into
         threading.Thread(target=self._read, name="commands", daemon=True).start()
 
@@ -76,9 +76,9 @@ class Commands:
 class Worker:
     rank: int
     pid: int | None = None
-    """None: it has not been forked yet."""
+    """None until it has been forked."""
     code: int | None = None
-    """Exit code, negative for a signal; None: it has not ended."""
+    """Exit code, negative for a signal; None until it has ended."""
     stopped_at: float | None = None
     ended_by_us: bool = False
 
@@ -105,13 +105,13 @@ class Worker:
 
 
 class Agent:
-    """One thread decides; others only put into its inbox what they hear."""
+    """Runs jobs on one thread; the others only put what they receive into its inbox."""
 
     def __init__(self) -> None:
         self._inbox: queue.Queue[str | dict[str, Any] | None] = queue.Queue()
         self._commands = Commands(self._inbox.put)
         self._relay: Relay | None = None
-        self._news: News | None = None
+        self._records: RecordSender | None = None
         self._zygote: Zygote | None = None
         self._is_warm = False
         self._job: Job | None = None
@@ -120,13 +120,13 @@ class Agent:
         self._store_port = 0
         self._is_stopping = False
         self._is_leaving = False
-        """No further job: whoever started us is gone, or wants us to be."""
+        """True if there will be no further job: the launcher is gone, or wants the agent to be."""
         self._deadline = float("inf")
-        """When workers that have not ended are killed."""
+        """When workers that are still running are killed."""
         self._outputs: list[threading.Thread] = []
 
     def run(self) -> int:
-        """Until whoever started us is gone or content; the exit code of the last job."""
+        """Runs jobs until the launcher is gone or done; returns the exit code of the last job."""
         code = 0
         try:
             while not (self._is_leaving and self._job is None):
@@ -148,7 +148,7 @@ class Agent:
 
     def _attend(self) -> None:
         with suppress(queue.Empty):
-            match self._inbox.get(timeout=LOOK_EVERY_S):
+            match self._inbox.get(timeout=POLL_EVERY_S):
                 case None:
                     self._leave()
                 case "alive":
@@ -174,7 +174,7 @@ class Agent:
         if time.monotonic() > self._deadline:
             self._kill_workers()
         if self._job and self._zygote and time.monotonic() > self._deadline + GIVING_UP_S:
-            self._zygote.close()  # it does not even say that they have ended
+            self._zygote.close()  # it does not even report that they have ended
             self._zygote_ended()
 
     def _start(self, job: Job) -> None:
@@ -183,12 +183,12 @@ class Agent:
         self._workers = [Worker(job.first_rank + number) for number in range(job.workers)]
         if job.relays and self._relay is None:
             self._relay = Relay()
-            self._news = News(self._relay)
+            self._records = RecordSender(self._relay)
             self._commands.silence_s = SILENCE_S
         try:
             self._prepare(job)
         except DragomanError as error:
-            self._tell_error(str(error))
+            self._report_error(str(error))
             self._workers[0].code = error.exit_code
             self._first_failed = self._workers[0]
             self._kill_workers()
@@ -202,12 +202,12 @@ class Agent:
                 os.chdir(Path(job.folder).expanduser())
         for name, content in job.files.items():
             write_whole(Path(name), content)
-        if self._news:
-            self._news.follow(job)
+        if self._records:
+            self._records.follow(job)
         self._store_port = job.store_port
         if self._zygote is None:
             output = self._output_of(self._workers[0])
-            self._zygote = Zygote(environment_of(job), self._hear_zygote, output, job.arguments)
+            self._zygote = Zygote(environment_of(job), self._on_zygote, output, job.arguments)
             if output is not None:
                 os.close(output)
                 self._outputs.clear()  # the end of a job does not wait for that of the zygote
@@ -240,11 +240,11 @@ class Agent:
         if output is not None:
             os.close(output)
 
-    def _hear_zygote(self, message: dict[str, Any] | None) -> None:
+    def _on_zygote(self, message: dict[str, Any] | None) -> None:
         self._inbox.put({"zygote": message})
 
     def _output_of(self, worker: Worker) -> int | None:
-        """Where it prints: a pipe whose lines are sent home; None: where this process prints."""
+        """Returns a pipe whose lines are sent home; None if it prints where this process prints."""
         if self._relay is None:
             return None
         ours, theirs = os.pipe()
@@ -276,10 +276,10 @@ class Agent:
                     self._first_failed = worker
                     self._end_soon()
                 if code < 0 and not self._is_stopping:
-                    self._tell_death(worker)
+                    self._report_death(worker)
 
-    def _tell_death(self, worker: Worker) -> None:
-        """A worker that was killed could not say so itself."""
+    def _report_death(self, worker: Worker) -> None:
+        """Reports a worker that was killed, since it could not do so itself."""
         if worker.ended_by_us and worker.stopped_at is None:
             return
         assert self._job
@@ -298,7 +298,7 @@ class Agent:
             logger.error(text)
 
     def _end_stopped(self) -> None:
-        """End workers that stay stopped, at once when all are to end: they do not hear it."""
+        """Kills workers that stay stopped; at once if all are to end, since they ignore SIGTERM."""
         for worker in self._workers:
             if worker.ended_by_us:
                 continue
@@ -334,25 +334,25 @@ class Agent:
                     worker.code = -signal.SIGKILL
 
     def _zygote_ended(self) -> None:
-        """The kernel ends its children, and nobody can ask for their exit codes any more."""
+        """Gives up on the workers: the kernel ends them, and their exit codes are lost."""
         self._zygote, self._is_warm = None, False
         if self._job and not self._is_leaving:
-            self._tell_error("the process that starts the workers has ended; it may have said why")
+            self._report_error("the process that starts the workers ended; see its output above")
         self._kill_workers()
         for worker in self._workers:
             worker.code = worker.code if worker.has_ended else -signal.SIGKILL
         self._first_failed = self._first_failed or next(iter(self._workers), None)
 
     def _finish(self) -> int:
-        """All workers of the job have ended: report it, and be ready for the next."""
+        """Reports the end of a job whose workers have all ended, and gets ready for the next."""
         assert self._job
         job, self._job = self._job, None
         code = self._code()
         for thread in self._outputs:
             thread.join(timeout=1.0)  # the last lines are on their way through the pipes
         self._outputs.clear()
-        if self._news:
-            self._news.pass_on()
+        if self._records:
+            self._records.send_new()
         if self._relay:
             self._relay(ended=code, start=job.start)
         self._is_leaving = self._is_leaving or not job.relays
@@ -362,19 +362,19 @@ class Agent:
         if self._first_failed is None or self._first_failed.code is None:
             return 0
         if self._first_failed.code < 0:
-            # Whoever had not begun to listen was ended by being asked to stop.
+            # A worker that had no signal handler yet was ended by being asked to stop.
             return 0 if self._is_stopping else 1
         return self._first_failed.code
 
-    def _tell_error(self, sentence: str) -> None:
+    def _report_error(self, message: str) -> None:
         if self._relay:
-            self._relay(error=sentence)
+            self._relay(error=message)
         else:
-            logger.error(sentence)
+            logger.error(message)
 
 
 def environment_of(job: Job) -> dict[str, str]:
-    """Of the zygote: libraries read some of it when they are loaded."""
+    """Returns the environment of the zygote, some of which libraries read when they are loaded."""
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     defaults = {
         "OMP_NUM_THREADS": str(max(1, cores // job.workers)),
@@ -385,7 +385,7 @@ def environment_of(job: Job) -> dict[str, str]:
 
 
 def check_forward(port: int) -> None:
-    """Refuse a forwarded port that this host's sshd has opened to its networks."""
+    """Refuses a forwarded port that this host's sshd has opened to its networks."""
     for name, addresses in psutil.net_if_addrs().items():
         for address in addresses:
             if address.family != socket.AF_INET or address.address.startswith("127."):
@@ -404,5 +404,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Not by the interpreter's own way: a thread may still wait for its input.
+    # Not through the interpreter's shutdown: a thread may still be waiting for input.
     os._exit(main())

@@ -28,7 +28,7 @@ def _address(value: str) -> str:
         address = ip_address(value)
     except ValueError:
         raise ValueError(
-            f"{value!r} is no IP address; write it without brackets and without a port"
+            f"{value!r} is not an IP address; write it without brackets and without a port"
         ) from None
     if "%" in value:
         raise ValueError(f"{value!r} has a zone; write the address alone, and set interface")
@@ -36,12 +36,12 @@ def _address(value: str) -> str:
 
 
 def _host_name(value: str) -> str:
-    """Neither an option nor anything that a shell would read: it is handed to ssh as it stands."""
+    """Refuses options and anything that a shell would expand, since it is passed to ssh as is."""
     if ":" in value:
         return _address(value)
     labels = value.removesuffix(".").split(".")
     if len(value) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise ValueError(f"{value!r} is no name of a host; write what `ssh` would connect to")
+        raise ValueError(f"{value!r} is not a host name; write what `ssh` would connect to")
     return value
 
 
@@ -51,16 +51,16 @@ PortNumber = Annotated[int, between(1, 65_535)]
 def _matching(pattern: str, what: str) -> AfterValidator:
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
-            raise ValueError(f"{value!r} is no {what}")
+            raise ValueError(f"{value!r} is not a {what}")
         return value
 
     return AfterValidator(check)
 
 
 HostName = Annotated[str, AfterValidator(_host_name)]
-UserName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", "name of a user")]
+UserName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", "user name")]
 InterfaceName = Annotated[
-    str, _matching(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}", "name of a network interface")
+    str, _matching(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}", "network interface name")
 ]
 RemotePath = Annotated[Text, Field(min_length=1)]
 Address = Annotated[str, AfterValidator(_address)]
@@ -73,7 +73,7 @@ class Host(Section):
     name: HostName
     """What ssh connects to: a name from your ssh config, a host name or an address."""
     address: Address | None = None
-    """On the cluster's private network; unset: what the name stands for, or found by asking."""
+    """On the cluster's private network; unset: resolved from the name, or detected."""
     ssh_port: PortNumber | None = None
     """Where it differs from the ssh config."""
     user: UserName | None = None
@@ -83,9 +83,9 @@ class Host(Section):
     python: RemotePath = ""
     """Python of the environment; empty: .venv/bin/python in the working folder."""
     devices: Annotated[int, between(1, 1024)] | None = None
-    """Workers to start there; unset: one for each CUDA device, or one on the CPU."""
+    """Workers to start there; unset: one per CUDA device, or one on the CPU."""
     price_per_hour: Price = 0.0
-    """What the host costs, in whatever currency you count."""
+    """Price of the host per hour, in any currency."""
 
     @property
     def interpreter(self) -> str:
@@ -94,20 +94,20 @@ class Host(Section):
 
 class Cluster(Section):
     hosts: Annotated[tuple[Host, ...], Strict(False), Field(max_length=MOST_HOSTS)]
-    """The first one leads: it keeps the run's checkpoints, and the others meet there."""
+    """The first one leads: it keeps the run's checkpoints, and the others connect to it."""
     min_hosts: Annotated[int, between(1, MOST_HOSTS)] | None = None
-    """Go on with so many when others are lost, and take them in when they are back; unset: all."""
+    """Continue with this many when others are lost, and include those that return; unset: all."""
     interface: InterfaceName | None = None
-    """Network interface that carries the traffic between hosts; unset: the one of the address."""
+    """Network interface that carries the traffic between hosts; unset: that of the address."""
     allow_public: bool = False
     """Let the hosts' traffic, which is neither encrypted nor signed, use public addresses."""
     ssh_config: Text = ""
-    """A file for ssh to read instead of your own configuration, relative to this list."""
+    """An ssh configuration file to use instead of your own, relative to this list."""
 
     @model_validator(mode="after")
     def hosts_are_distinct(self) -> Self:
         if not self.hosts:
-            raise ValueError("lists no host; add a table [[hosts]] with a name")
+            raise ValueError("lists no hosts; add a [[hosts]] table with a name")
         if self.min_hosts and self.min_hosts > len(self.hosts):
             raise ValueError(
                 f"min_hosts = {self.min_hosts}, and {len(self.hosts)} are listed; lower it"
@@ -126,13 +126,13 @@ class Cluster(Section):
 
 
 def load_cluster(given: str) -> Cluster:
-    """From `--hosts`: the path of a host list, or names with commas between them."""
+    """Loads what `--hosts` gives: the path of a host list, or comma-separated names."""
     # Not Path.is_file, which fails for what is longer than a path can be, as a list of names is.
     if given.endswith(".toml") or "/" in given or os.path.isfile(given):  # noqa: PTH113
         return _from_file(Path(given))
     names = [name.strip() for name in given.split(",")]
     if not all(names):
-        raise ConfigError(f"--hosts {given}: write names with commas between them, as in a,b,c")
+        raise ConfigError(f"--hosts {given}: separate the names with commas, as in a,b,c")
     return _validated({"hosts": [{"name": name} for name in names]}, f"--hosts {given}")
 
 
@@ -145,7 +145,7 @@ def _from_file(path: Path) -> Cluster:
     if cluster.ssh_config:
         config = (path.parent / Path(cluster.ssh_config).expanduser()).resolve()
         if not config.is_file():
-            raise ConfigError(f"{path}: ssh_config = {cluster.ssh_config!r} is no file")
+            raise ConfigError(f"{path}: ssh_config = {cluster.ssh_config!r} is not a file")
         cluster = cluster.model_copy(update={"ssh_config": str(config)})
     return cluster
 

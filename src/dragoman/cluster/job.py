@@ -1,4 +1,4 @@
-"""What a launcher tells the agent of one host: a JSON line. Without torch."""
+"""What a launcher sends to the agent of one host: a JSON line. Without torch."""
 
 import dataclasses
 import json
@@ -9,34 +9,34 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True)
 class Job:
     arguments: list[str]
-    """Of `dragoman`, for each worker."""
+    """Command line of `dragoman`, for each worker."""
     workers: int
-    """On this host."""
+    """Number of workers on this host."""
     secret: str
-    """Of this start: heartbeats are signed with it, so that a stranger cannot forge them."""
+    """Secret of this start; heartbeats are signed with it, so that strangers cannot forge them."""
     start: str = ""
-    """Name of this start, to tell the end of this job from that of another."""
+    """Name of this start, which distinguishes the end of this job from that of another."""
     first_rank: int = 0
-    """Of this host's workers; the others follow."""
+    """Rank of this host's first worker; the others follow."""
     ranks: int = 0
-    """On all hosts; 0: those of this host are all."""
+    """Workers on all hosts; 0 if there is only this host."""
     store_port: int = 0
-    """On this host's loopback, where the store is reached; 0: the agent opens one of its own."""
+    """Loopback port where the store is reached; 0 if the agent opens a store of its own."""
     environment: dict[str, str] = field(default_factory=dict)
     folder: str = ""
-    """To work in; empty: where the agent was started."""
+    """Working folder; empty for the folder that the agent was started in."""
     files: dict[str, str] = field(default_factory=dict)
     """Text files to write first, by path relative to the folder."""
     run: str = ""
-    """Run directory whose records are brought home; empty: none."""
+    """Run directory whose records are sent home; empty for none."""
     run_id: str = ""
-    """Of the run; a directory of another one, whatever it is called, is left alone."""
+    """Id of the run; the directory of another run is left alone, whatever its name."""
     known: dict[str, int] = field(default_factory=dict)
-    """Bytes that home has of each record already."""
+    """Bytes of each record that home already has."""
     home_token: str = ""
-    """Name of a file beside the records at home: where it is found, nothing has to be brought."""
+    """Name of a file next to the records at home; a host that sees it need not send them."""
     only_warm_up: bool = False
-    """Start no worker; the job has ended when workers could start at once."""
+    """Start no workers; the job ends as soon as workers could start without delay."""
     relays: bool = False
     """Send the workers' output home as messages, instead of printing it, and then wait for another
     job instead of ending."""
@@ -50,5 +50,5 @@ class Job:
 
 
 def first_ranks(workers: Sequence[int]) -> list[int]:
-    """The first rank of each host, given how many workers each has."""
+    """Returns the first rank of each host, given how many workers each has."""
     return [sum(workers[:number]) for number in range(len(workers))]

@@ -26,21 +26,21 @@ from dragoman.errors import RunError, UserError
 logger = logging.getLogger(__name__)
 
 AGENT = "dragoman.cluster.agent"
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 KILL_S = 5.0
-"""What an agent gets to end at once."""
-GOES_ON = "the same command goes on from the newest checkpoint"
+"""How long an agent may take to end when it is killed."""
+RESUME_HINT = "the same command resumes from the newest checkpoint"
 
 
 class Orders:
-    """What a person has asked for with Ctrl-C or SIGTERM: once to stop, again to kill."""
+    """What the user has asked for with Ctrl-C or SIGTERM: once to stop, again to kill."""
 
     def __init__(self) -> None:
         self.asked = 0
         self._passed_on = 0
 
     def new(self) -> Iterator[str]:
-        """Those that have not been passed on yet."""
+        """Yields the orders that have not been passed on yet."""
         while self._passed_on < self.asked:
             self._passed_on += 1
             yield "stop" if self._passed_on == 1 else "kill"
@@ -49,17 +49,17 @@ class Orders:
         self.ask()
 
     def ask(self) -> None:
-        """From any thread or signal handler."""
+        """Counts one more request; safe from any thread or signal handler."""
         self.asked += 1
         if self.asked == 1:
             logger.info(
-                "stopping: the workers finish their step and save; once more ends them at once"
+                "stopping: the workers finish their step and save; interrupt again to kill them"
             )
 
 
 @contextmanager
 def orders() -> Iterator[Orders]:
-    """While open, SIGINT and SIGTERM are orders; afterwards they mean what they meant before."""
+    """While open, SIGINT and SIGTERM are orders; afterwards the old handlers are back."""
     given = Orders()
     before = {n: signal.signal(n, given.receive) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -72,10 +72,12 @@ def orders() -> Iterator[Orders]:
 def launch_local(
     arguments: list[str], workers: int, given: Orders, log: WorkerLog | None = None
 ) -> int:
-    """Run `dragoman ARGUMENTS` as `workers` ranks; the exit code of the first that failed, or 0.
+    """Runs `dragoman ARGUMENTS` as `workers` ranks.
 
-    A first order lets the workers finish their step and save; a second ends them. What they print
-    goes to `log`; without one, to where this process prints.
+    Returns the exit code of the first rank that failed, or 0.
+
+    A first order lets the workers finish their step and save; a second kills them. Their output
+    goes to `log` if given, else to the output of this process.
     """
     output = subprocess.PIPE if log else None
     agent = subprocess.Popen(
@@ -88,40 +90,42 @@ def launch_local(
         start_new_session=True,  # Ctrl-C reaches this process alone, which passes it on in order
     )
     assert agent.stdin
-    tell(agent.stdin, local_job(arguments, workers).to_line())
+    send_line(agent.stdin, local_job(arguments, workers).to_line())
     with agent, log.following(agent) if log else nullcontext():
         while (code := agent.poll()) is None:
             with suppress(subprocess.TimeoutExpired):
-                agent.wait(LOOK_EVERY_S)
+                agent.wait(POLL_EVERY_S)
             for order in given.new():
-                tell(agent.stdin, order)
+                send_line(agent.stdin, order)
                 if order == "kill":
                     with suppress(subprocess.TimeoutExpired):
                         agent.wait(KILL_S)
-                    agent.kill()  # where it has been stopped, it does not hear
+                    agent.kill()  # a stopped process does not read its input
         with suppress(OSError):  # an order that came too late is still in the buffer
             agent.stdin.close()
     if code < 0:
-        raise RunError(f"the agent of the workers was ended by {signal_name(-code)}; {GOES_ON}")
+        raise RunError(
+            f"the agent of the workers was killed by {signal_name(-code)}; {RESUME_HINT}"
+        )
     return code
 
 
 def check_workers(workers: int, device: str) -> None:
-    """Refuse more workers than this machine has devices for."""
+    """Refuses more workers than this machine has devices for."""
     devices = cuda_devices() if device != "cpu" else 0
     check_devices(workers, devices, os.cpu_count() or 1, "this machine")
 
 
 def check_devices(workers: int, cuda: int, cores: int, where: str) -> None:
-    """Refuse more workers than CUDA devices, or than cores where there are none.
+    """Refuses more workers than CUDA devices, or than cores if there are no devices.
 
-    Such workers take turns, so nothing gets faster, and enough of them bring a machine down with
+    Such workers take turns, so nothing gets faster, and enough of them bring down a machine with
     all that runs on it.
     """
     has = f"{cuda} CUDA device(s)" if cuda else f"{cores} processor core(s)"
     if workers > (cuda or cores):
         raise UserError(
-            f"{where}: {workers} workers are asked for, and there are {has}; start fewer, or add "
+            f"{where}: {workers} workers requested, but only {has} found; start fewer, or add "
             "--oversubscribe to let them take turns"
         )
 
@@ -140,14 +144,14 @@ def new_secret() -> str:
     return secrets.token_hex(32)
 
 
-def tell(stream: IO[str], line: str) -> None:
-    with suppress(OSError, ValueError):  # it has ended, which is found out elsewhere
+def send_line(stream: IO[str], line: str) -> None:
+    with suppress(OSError, ValueError):  # it has ended, which is detected elsewhere
         stream.write(f"{line}\n")
         stream.flush()
 
 
 def user_set() -> dict[str, str]:
-    """Of the variables that we choose for workers, those that the user has chosen already."""
+    """Returns those of the variables we set for workers that the user has already set."""
     names = ("GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS")
     return {name: os.environ[name] for name in names if name in os.environ}
 

@@ -1,7 +1,7 @@
-"""Over which network hosts talk to each other: never a public one unless allowed. Pure.
+"""Chooses the network between the hosts: never a public one unless allowed. Pure.
 
-The host list comes in, with what names stand for and what interfaces each host has; one interface
-a host goes out.
+The host list comes in, with the addresses of each name and the interfaces of each host; one
+interface per host goes out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ class Interface(NamedTuple):
     name: str
     address: str
     prefix: int
-    """Bits of the address that stand for its network."""
+    """Bits of the address that identify its network."""
 
     @property
     def network(self) -> str:
@@ -25,7 +25,7 @@ class Interface(NamedTuple):
 
 
 def check_public(cluster: Cluster, meanings: Mapping[str, Sequence[str]]) -> None:
-    """Refuse public addresses; `meanings` are the addresses that each host's name stands for."""
+    """Refuses public addresses; `meanings` are the addresses that each host's name resolves to."""
     if cluster.allow_public:
         return
     for host in cluster.hosts:
@@ -33,11 +33,11 @@ def check_public(cluster: Cluster, meanings: Mapping[str, Sequence[str]]) -> Non
             if is_public(host.address):
                 raise _refusal(host, f"address = {host.address!r} is a public address")
         elif public := [a for a in meanings.get(host.name, ()) if is_public(a)]:
-            raise _refusal(host, f"its name stands for {public[0]}, a public address")
+            raise _refusal(host, f"its name resolves to {public[0]}, a public address")
 
 
 def check_twice(cluster: Cluster, meanings: Mapping[str, Sequence[str]]) -> None:
-    """Refuse two names of one host."""
+    """Refuses two names of one host."""
     seen: dict[str, str] = {}
     for host in cluster.hosts:
         for address in [host.address] if host.address else meanings.get(host.name, ()):
@@ -56,7 +56,7 @@ def choose_interfaces(
     meanings: Mapping[str, Sequence[str]],
     interfaces: Mapping[str, Sequence[Interface]],
 ) -> dict[str, Interface]:
-    """For each host's name the interface whose address the others will use."""
+    """Returns, by host name, the interface whose address the others will use."""
     alone = len(cluster.hosts) == 1
     chosen = {}
     for host in cluster.hosts:
@@ -77,7 +77,7 @@ def is_public(address: str) -> bool:
 
 
 def _named(cluster: Cluster, host: Host, of_host: Sequence[Interface]) -> Interface | None:
-    """The interface that the host list names; None: it names none."""
+    """Returns the interface that the host list names; None if it names none."""
     has = ", ".join(f"{i.name} {i.address}" for i in of_host) or "none"
     if cluster.interface:
         for interface in of_host:
@@ -98,7 +98,7 @@ def _named(cluster: Cluster, host: Host, of_host: Sequence[Interface]) -> Interf
 def _on_common_network(
     cluster: Cluster, host: Host, interfaces: Mapping[str, Sequence[Interface]]
 ) -> Interface:
-    """The host's interface on the one private network that all hosts have an address of."""
+    """Returns the host's interface on the one private network that all hosts share."""
     candidates = []
     for interface in interfaces[host.name]:
         if _is_loopback(interface.address) or is_public(interface.address):
@@ -118,7 +118,7 @@ def _on_common_network(
         if not candidates
         else f"shares several networks with the others ({', '.join(i.name for i in candidates)})"
     )
-    raise UserError(f"{host.name}: {what}; say which to use with address = in the host list")
+    raise UserError(f"{host.name}: {what}; choose one with address = in the host list")
 
 
 def _refusal(host: Host, what: str) -> UserError:
@@ -136,4 +136,4 @@ def _plain(address: str) -> IPv4Address | IPv6Address:
     try:
         return ip_address(address.partition("%")[0])  # without the zone of a link-local address
     except ValueError:
-        raise UserError(f"{address!r} is no IP address; mend the host list") from None
+        raise UserError(f"{address!r} is not an IP address; correct the host list") from None

@@ -1,6 +1,6 @@
-"""This very version of the project as a wheel, made from the code that is running.
+"""Builds a wheel of this very version of the project, from the code that is running.
 
-Neither a checkout nor a build tool is needed, and changes that are not committed come along.
+Needs neither a checkout nor a build tool, and includes uncommitted changes.
 """
 
 import base64
@@ -28,7 +28,7 @@ def write_wheel(folder: Path) -> Path:
 
 
 def pins() -> list[str]:
-    """What the project needs, at the versions that it runs with here."""
+    """Returns the project's dependencies, pinned to the versions installed here."""
     names = [
         requirement.partition(";")[0].split("[")[0].rstrip("<>=!~ .0123456789,")
         for requirement in metadata.requires("dragoman") or []

@@ -1,6 +1,6 @@
-"""Before a step is taken on any host: are they there, are they alike, and how do they meet?
+"""Checks before the first step that hosts are up and alike, and chooses how they connect.
 
-Everything that is wrong is one sentence that names the host.
+Each problem becomes one sentence that names the host.
 """
 
 import logging
@@ -28,7 +28,7 @@ SETUP = "dragoman setup --hosts ..."
 
 @dataclass(frozen=True)
 class Facts:
-    """What a host has said of itself; see `probe`."""
+    """What a host reports about itself; see `probe`."""
 
     hostname: str
     folder: str
@@ -41,7 +41,7 @@ class Facts:
     interfaces: list[Interface]
     free_bytes: int
     data: str | None
-    """Hash of its prepared data; None: it has none."""
+    """Hash of its prepared data; None if it has none."""
     data_error: str = ""
 
     @classmethod
@@ -73,11 +73,13 @@ def preflight(
     oversubscribe: bool = False,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> Ready:
-    """`prepared` is the folder of the data on each host; `workers` a wish for each of them, more
-    than it has devices for only when told to `oversubscribe`.
+    """Returns the hosts that can train, checked; raises for whatever would stop the run later.
 
-    With min_hosts, hosts that cannot be reached are left out and told of. Hosts whose facts are
-    `known` from an earlier start are not asked again.
+    `prepared` is the folder of the data on each host; `workers` is the number requested for each,
+    more than it has devices for only with `oversubscribe`.
+
+    With min_hosts, hosts that cannot be reached are left out with a warning. Hosts whose facts are
+    `known` from an earlier start are not probed again.
     """
     known = known or {}
     meanings = meanings_of(cluster)
@@ -107,7 +109,7 @@ def preflight(
 def side_by_side(
     cluster: Cluster, do: Callable[[Host], Answer]
 ) -> dict[str, Answer | DragomanError]:
-    """What doing something for each host gave, or why it could not be done."""
+    """Calls `do` for all hosts in parallel; returns each result or error by host name."""
 
     def attempt(host: Host) -> Answer | DragomanError:
         try:
@@ -121,32 +123,32 @@ def side_by_side(
 
 
 def on_all(cluster: Cluster, do: Callable[[Host], None]) -> None:
-    """Do something for all hosts side by side; one error with the sentences of all that failed."""
+    """Calls `do` for all hosts in parallel; raises one error with the messages of all failures."""
     results = side_by_side(cluster, do).values()
     if errors := [result for result in results if isinstance(result, DragomanError)]:
         raise UserError("\n       ".join(map(str, errors)))
 
 
 def meanings_of(cluster: Cluster) -> dict[str, list[str]]:
-    """The addresses that each name stands for, as ssh's configuration and this machine have it.
+    """Returns the addresses of each name, as resolved by ssh's configuration and this machine.
 
-    Empty where only a jump host knows.
+    The list is empty if only a jump host can resolve the name.
     """
     return {host.name: _addresses(_ssh_hostname(cluster, host)) for host in cluster.hosts}
 
 
 def check_alike(facts: Mapping[str, Facts]) -> None:
-    """The same code everywhere, this machine included, and the same torch on all hosts."""
+    """Refuses hosts with other code than this machine, or with different versions of torch."""
     leader = next(iter(facts))
     for name, of_host in facts.items():
         if of_host.code != code_hash():
             what = (
                 f"has Dragoman {of_host.version}, and here it is {__version__}"
                 if of_host.version != __version__
-                else f"has other code of Dragoman {__version__} than this machine"
+                else f"has different code of Dragoman {__version__} than this machine"
             )
             raise UserError(f"{name}: {what}; bring this one there with: {SETUP}")
-        # The part after the plus tells which CUDA it was built for, which may differ.
+        # The part after the plus names the CUDA version it was built for, which may differ.
         ours, theirs = (facts[leader].torch.split("+")[0], of_host.torch.split("+")[0])
         if ours != theirs:
             raise UserError(
@@ -170,9 +172,9 @@ def workers_of(host: Host, facts: Mapping[str, Facts], device: str, wish: int | 
 
 
 def check_data(facts: Mapping[str, Facts], here: str | None) -> tuple[str | None, Sequence[str]]:
-    """(hash of the data to train on, hosts that lack it); the hash is None when nobody has data.
+    """Returns the hash of the data to train on and the hosts that lack it.
 
-    `here` is the hash of the data on this machine.
+    The hash is None if nobody has data. `here` is the hash of the data on this machine.
     """
     for name, of_host in facts.items():
         if of_host.data_error:
@@ -196,17 +198,17 @@ def facts_of(
 
 
 def _ssh_hostname(cluster: Cluster, host: Host) -> str:
-    """What the name means in ssh's configuration; nothing is connected to."""
+    """Returns what ssh's configuration resolves the name to, without connecting."""
     config = ["-F", cluster.ssh_config] if cluster.ssh_config else []
     try:
-        said = subprocess.run(
+        resolved = subprocess.run(
             ["ssh", "-G", *config, host.name], capture_output=True, text=True, check=False
         )
     except FileNotFoundError:
         raise UserError(
             "there is no ssh on this machine; install the OpenSSH client to use --hosts"
         ) from None
-    for line in said.stdout.splitlines():
+    for line in resolved.stdout.splitlines():
         key, _, value = line.partition(" ")
         if key == "hostname":
             return value

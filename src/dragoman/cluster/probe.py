@@ -1,4 +1,4 @@
-"""What a host is and has, said by itself: `python -m dragoman.cluster.probe`, asked over ssh."""
+"""Reports what this host is and has: `python -m dragoman.cluster.probe`, run over ssh."""
 
 import os
 import platform
@@ -48,7 +48,7 @@ def cuda_devices() -> int:
 
 
 def interfaces() -> list[tuple[str, str, int]]:
-    """(name, address, prefix) of all that are up."""
+    """Returns (name, address, prefix) of every interface that is up."""
     states = psutil.net_if_stats()
     return [
         (name, address.address, ip_interface(f"{plain}/{address.netmask}").network.prefixlen)
@@ -56,12 +56,12 @@ def interfaces() -> list[tuple[str, str, int]]:
         for address in addresses
         if address.family in (socket.AF_INET, socket.AF_INET6) and address.netmask
         if states[name].isup and (plain := address.address.partition("%")[0])
-        if ":" not in plain  # an IPv6 netmask is not a prefix; hosts meet on IPv4
+        if ":" not in plain  # an IPv6 netmask is not a prefix; hosts connect over IPv4
     ]
 
 
 def data_hash(prepared: Path) -> dict[str, str | None]:
-    """Of the prepared data, every file read; None: there is none."""
+    """Returns the hash of the prepared data after reading every file; None if there is none."""
     if not (prepared / PASSPORT_NAME).exists():
         return {"data": None}
     try:

@@ -16,11 +16,11 @@ from dragoman.telemetry.replication import RecordTail
 
 ALIVE_EVERY_S = 1.0
 RELAYED = 10_000
-"""Messages that wait for a slow connection home; beyond that, lines are dropped and counted."""
+"""Most messages that wait for a slow connection; beyond that, lines are dropped and counted."""
 
 
 class Relay:
-    """Messages home, from any thread, sent by one; never waited for.
+    """Queues messages from any thread, which one thread sends home; callers never wait.
 
     A connection that is cut would otherwise stop the workers at their next line of output.
     """
@@ -56,11 +56,11 @@ class Relay:
                     send_message(sys.stdout, {"dropped": self._dropped})
                     self._dropped = 0
         except OSError:
-            return  # nobody listens any more; the silence on our input will end the workers
+            return  # the connection is gone; the silence on our input will end the workers
 
 
-class News:
-    """Tells home once a second that this host is alive, and what has grown in the run's records."""
+class RecordSender:
+    """Sends home, once a second, a sign of life and what was added to the run's records."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
@@ -74,8 +74,8 @@ class News:
             if job.run:
                 self._tail = RecordTail(Path(job.run), job.known, job.home_token, job.run_id)
 
-    def pass_on(self) -> None:
-        # Output that is dropped is a pity; a gap in the records would be a fault.
+    def send_new(self) -> None:
+        # Output may be dropped; a gap in the records would be a fault.
         with self._lock:
             if self._tail and self._relay.has_room:
                 for piece in self._tail.new_pieces():
@@ -85,4 +85,4 @@ class News:
         while True:
             time.sleep(ALIVE_EVERY_S)
             self._relay(alive=True)
-            self.pass_on()
+            self.send_new()

@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.checkpoints.names import point_to
 from dragoman.checkpoints.run_id import run_id
-from dragoman.cluster.elastic import Lookout, until_the_end
+from dragoman.cluster.elastic import HostPoller, start_until_done
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job, first_ranks
 from dragoman.cluster.launch import Orders, new_secret, user_set
@@ -46,13 +46,15 @@ def train_on_hosts(
     oversubscribe: bool,
     given: Orders,
 ) -> int:
-    """Check, bring what is missing, train, bring home; the exit code of the first that failed."""
+    """Checks the hosts, copies what is missing, trains, and fetches the results.
+
+    Returns the exit code of the first host that failed, or 0."""
     token = f".home-{secrets.token_hex(8)}"
     (run.root / token).touch()
     try:
         logger.info(f"checking {', '.join(host.name for host in cluster.hosts)}")
         with agents_of_a_run(Receiver(run)) as agents:
-            ready, outcome = run_until_the_end(
+            ready, outcome = run_until_done(
                 config, run, cluster, workers, oversubscribe, token, given, agents
             )
         if ready is None:
@@ -71,7 +73,7 @@ def train_on_hosts(
     return outcome.code
 
 
-def run_until_the_end(
+def run_until_done(
     config: Config,
     run: RunDir,
     cluster: Cluster,
@@ -86,7 +88,7 @@ def run_until_the_end(
     def is_stopping() -> bool:
         return given.asked > 0
 
-    def muster(candidates: Cluster, known: Mapping[str, Facts]) -> Ready:
+    def gather_hosts(candidates: Cluster, known: Mapping[str, Facts]) -> Ready:
         ready = preflight(
             *(candidates, prepared, config.training.device, workers),
             known,
@@ -95,7 +97,7 @@ def run_until_the_end(
         )
         return bring_data(ready, config, prepared, is_stopping)
 
-    def start(ready: Ready, lookout: Lookout) -> Outcome:
+    def start(ready: Ready, poller: HostPoller) -> Outcome:
         for host in ready.cluster.hosts:
             interface = ready.interfaces[host.name]
             logger.info(
@@ -103,10 +105,12 @@ def run_until_the_end(
                 f"{interface.address} on {interface.name}"
             )
         jobs = jobs_of(ready, config, run, token)
-        return agents.run(ready.cluster, jobs, given, lookout.has_found)
+        return agents.run(ready.cluster, jobs, given, poller.has_found)
 
-    def look(host: Host) -> Facts | None:
-        """Also bring what a host lacks, and start its agent: the run goes on meanwhile."""
+    def probe_host(host: Host) -> Facts | None:
+        """Returns the host's facts, after copying what it lacks and starting its agent.
+
+        The run continues meanwhile."""
         facts = facts_of(cluster, host, prepared, is_stopping)
         if facts.code != code_hash():
             return None
@@ -119,7 +123,7 @@ def run_until_the_end(
         agents.warm_up(cluster, host, replace(job, only_warm_up=True, relays=True))
         return facts
 
-    return until_the_end(cluster, run, muster, start, look, given)
+    return start_until_done(cluster, run, gather_hosts, start, probe_host, given)
 
 
 def prepared_there(config: Config) -> str:
@@ -127,7 +131,7 @@ def prepared_there(config: Config) -> str:
 
 
 def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
-    """What each host's agent is told, in the order of the host list."""
+    """Returns the job of each host's agent, in the order of the host list."""
     cluster = ready.cluster
     prepared = prepared_there(config)
     secret, start = new_secret(), secrets.token_hex(8)
@@ -161,9 +165,9 @@ def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
 def bring_data(
     ready: Ready, config: Config, prepared: str, is_stopping: Callable[[], bool]
 ) -> Ready:
-    """See that every host has the same prepared data: what is missing is copied, with progress.
+    """Copies the prepared data to the hosts that lack it, with progress.
 
-    Return what is known of the hosts afterwards.
+    Returns what is known of the hosts afterwards.
     """
     here = None
     if (config.prepared_folder / PASSPORT_NAME).exists():
@@ -184,7 +188,7 @@ def bring_data(
 
         def advance(amount: int) -> None:
             if is_stopping():
-                raise RunError("stopped while data was copied; the same command copies it again")
+                raise RunError("stopped while copying data; the same command copies it again")
             with lock:
                 progress.advance(amount)
 
@@ -197,7 +201,7 @@ def bring_data(
 
 
 def fetch_checkpoints(cluster: Cluster, run: RunDir, token: str) -> None:
-    """Bring home what `latest` and `best` stand for on the first host."""
+    """Fetches the checkpoints that `latest` and `best` point to on the first host."""
     host = cluster.hosts[0]
     with Progress("bringing checkpoints home", "bytes") as progress:
         for link in ("latest", "best"):
@@ -207,7 +211,7 @@ def fetch_checkpoints(cluster: Cluster, run: RunDir, token: str) -> None:
 
 
 class Receiver:
-    """What comes from the hosts while they work: output for a person, records for the run."""
+    """Receives messages from the hosts: output is logged, records are added to the run."""
 
     def __init__(self, run: RunDir) -> None:
         self._records = RecordReceiver(run)
@@ -221,14 +225,14 @@ class Receiver:
             case {"record": str(name), "begin": begin, "text": str(text)}:
                 self._records.add(RecordPiece(name, begin, text))
             case {"dropped": int(lines)}:
-                logger.info(f"{host.name} | {lines:,} lines of output were lost on the way")
+                logger.info(f"{host.name} | {lines:,} lines of output were lost in transit")
 
 
 def _environment(ready: Ready, host: Host) -> dict[str, str]:
     interface = ready.interfaces[host.name].name
     chosen = {
         "GLOO_SOCKET_IFNAME": interface,
-        "NCCL_SOCKET_IFNAME": f"={interface}",  # exactly this one, not all that begin like it
+        "NCCL_SOCKET_IFNAME": f"={interface}",  # exactly this one, not all with this prefix
     }
     if ready.cluster.allow_public:
         chosen["DRAGOMAN_ALLOW_PUBLIC"] = "1"

@@ -1,4 +1,4 @@
-"""`dragoman setup`: this very version of the project on every host, side by side."""
+"""`dragoman setup`: installs this very version on every host, in parallel."""
 
 import logging
 import subprocess
@@ -18,14 +18,14 @@ from dragoman.version import code_hash
 logger = logging.getLogger(__name__)
 
 NO_PYTHON = 71
-"""Exit code of our own for a host without a Python that would do."""
-NEWS_EVERY_S = 10.0
+"""Our exit code for a host without a suitable Python."""
+LOG_EVERY_S = 10.0
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 def set_up(cluster: Cluster) -> None:
-    """Install on all hosts, then ask each of them whether it runs the same code as this machine."""
+    """Installs on all hosts, then checks that each runs the same code as this machine."""
     width = max(len(host.name) for host in cluster.hosts)
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         wheel = write_wheel(Path(folder))
@@ -33,48 +33,49 @@ def set_up(cluster: Cluster) -> None:
 
 
 def _set_up(cluster: Cluster, host: Host, wheel: Path, width: int) -> None:
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         logger.info(f"{host.name:<{width}} | {text}")
 
     begun = time.monotonic()
-    tell(f"looking for {host.interpreter}")
-    _remote(cluster, host, environment_script(host), b"", tell)
+    log(f"looking for {host.interpreter}")
+    _remote(cluster, host, environment_script(host), b"", log)
     place = f"{host.folder}/.setup"
     arrived = f"{place}/{wheel.name}"
-    tell(f"copying {wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB)")
+    log(f"copying {wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB)")
     _remote(
         cluster,
         host,
         f"mkdir -p {quoted(place)} && cat > {quoted(arrived)}",
         wheel.read_bytes(),
-        tell,
+        log,
     )
     wanted = pins()
-    tell(f"installing {', '.join(wanted)}")
+    log(f"installing {', '.join(wanted)}")
     pip = f"{quoted(host.interpreter)} -m pip --disable-pip-version-check install"
-    _remote(cluster, host, " ".join([pip, *map(quoted, wanted)]), b"", tell)
+    _remote(cluster, host, " ".join([pip, *map(quoted, wanted)]), b"", log)
     # Without --force-reinstall pip would keep other code of the same version number.
-    _remote(cluster, host, f"{pip} --no-deps --force-reinstall {quoted(arrived)}", b"", tell)
+    _remote(cluster, host, f"{pip} --no-deps --force-reinstall {quoted(arrived)}", b"", log)
     facts = ask(
         cluster, host, "dragoman.cluster.probe", {"folder": host.folder, "prepared": "prepared"}
     )
     if facts["code"] != code_hash():
         raise RunError(
             f"{host.name}: still runs other code after the installation, from a folder that comes "
-            f"before {host.interpreter}'s own; look at its PYTHONPATH"
+            f"before that of {host.interpreter}; check its PYTHONPATH"
         )
     devices = f"{facts['cuda_devices']} CUDA device(s)"
-    tell(
+    log(
         f"ready after {duration(time.monotonic() - begun)}: Python {facts['python']}, "
         f"torch {facts['torch']}, {devices}, {facts['free_bytes'] / 1e9:,.0f} GB free"
     )
 
 
 def environment_script(host: Host) -> str:
-    """A shell line that makes the working folder, and the environment where it is ours to make."""
+    """Returns a shell command that creates the working folder and, unless the user has one, the
+    environment."""
     interpreter = quoted(host.interpreter)
     make = f"python3 -m venv {quoted(f'{host.folder}/{ENVIRONMENT}')}"
-    if host.python:  # the user's own: it is there, or that is a mistake to be told of
+    if host.python:  # the user's own: if it is missing, that is an error
         make = f"exit {NO_PYTHON}"
     version = "import sys; sys.exit(sys.version_info < (3, 11))"
     return (
@@ -83,8 +84,8 @@ def environment_script(host: Host) -> str:
     )
 
 
-def _remote(cluster: Cluster, host: Host, script: str, content: bytes, tell: Tell) -> None:
-    """Run a shell line on the host, saying now and then what it says last."""
+def _remote(cluster: Cluster, host: Host, script: str, content: bytes, log: Log) -> None:
+    """Runs a shell command on the host and logs its latest line of output now and then."""
     process = subprocess.Popen(
         ssh_command(cluster, host, script),
         stdin=subprocess.PIPE,
@@ -99,12 +100,12 @@ def _remote(cluster: Cluster, host: Host, script: str, content: bytes, tell: Tel
             process.stdin.write(content)
             process.stdin.close()
         except BrokenPipeError:
-            pass  # it has ended early and says why
-        next_news = time.monotonic() + NEWS_EVERY_S
+            pass  # it has ended early; its error output has the reason
+        next_log_at = time.monotonic() + LOG_EVERY_S
         for line in process.stdout:
-            if time.monotonic() > next_news:
-                next_news = time.monotonic() + NEWS_EVERY_S
-                tell(line.decode(errors="replace").strip())
+            if time.monotonic() > next_log_at:
+                next_log_at = time.monotonic() + LOG_EVERY_S
+                log(line.decode(errors="replace").strip())
         errors = process.stderr.read().decode(errors="replace")
         code = process.wait()
     if code == 0:

@@ -1,7 +1,7 @@
-"""Reaching a host with the system's own OpenSSH client, and saying in a sentence why it failed.
+"""Reaches hosts with the system's OpenSSH client, and explains failures in one sentence.
 
-The user's configuration, agent, jump hosts and known hosts hold. The only thing that a remote shell
-ever reads is the quoted path of a Python and the name of a module; all else is JSON on its input.
+The user's configuration, agent, jump hosts and known hosts apply. All that a remote shell ever
+reads is the quoted path of a Python and the name of a module; all else is JSON on its input.
 """
 
 import json
@@ -16,28 +16,28 @@ from dragoman.cluster.hosts import Cluster, Host
 from dragoman.errors import DragomanError, RunError, UserError
 
 CONNECT_TIMEOUT_S = 10
-LOOK_EVERY_S = 0.2
+POLL_EVERY_S = 0.2
 SSH_FAILED = 255
 """ssh's own exit code; any other is that of what it ran."""
-# What our own programs print begins with this; login scripts may print before it what they like.
+# Our own programs print this first; login scripts may print anything before it.
 MARK = "@dragoman "
 
-# What ssh says, and what a person should do about it. The first that is found counts.
+# What ssh prints, and what to do about it. The first match counts.
 _REASONS = (
     ("Could not resolve hostname", "its name cannot be resolved; check the host list"),
-    ("REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key is not the known one; find out why, "
-     "and if it is right remove the old key with: ssh-keygen -R {name}"),
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key has changed; find out why, "
+     "and if the new one is right remove the old key with: ssh-keygen -R {name}"),
     ("Host key verification failed", "its host key is not known here; connect once by hand with "
      "`ssh {name}`, compare the fingerprint, and accept it"),
-    ("Permission denied", "ssh was not let in; check user and key, try `ssh {name}` by hand"),
-    ("Too many authentication failures", "ssh was not let in; name the key in your ssh config"),
+    ("Permission denied", "ssh was denied access; check user and key, try `ssh {name}` by hand"),
+    ("Too many authentication failures", "ssh was denied access; name the key in your ssh config"),
     ("Connection refused", "nothing listens on its ssh port; is it up, and is the port right?"),
-    ("timed out", "it does not answer; is it up, and may this machine reach it?"),
+    ("timed out", "it does not answer; is it up, and can this machine reach it?"),
     ("No route to host", "it cannot be reached from here; is it up?"),
     ("Network is unreachable", "it cannot be reached from here; check the address"),
     ("remote port forwarding failed", "its sshd does not forward ports; set AllowTcpForwarding to "
      "yes or remote in its sshd_config"),
-    ("Bad configuration option", "your ssh configuration has a mistake; try `ssh {name}` by hand"),
+    ("Bad configuration option", "your ssh configuration has an error; try `ssh {name}` by hand"),
 )  # fmt: skip
 
 
@@ -54,9 +54,9 @@ def ssh_command(cluster: Cluster, host: Host, remote: str, more: Sequence[str] =
 
 
 def forwarding_to(port: int) -> list[str]:
-    """Options that open a port on the host's loopback that leads to `port` on ours.
+    """Returns options that forward a port on the host's loopback to `port` on ours.
 
-    ssh says on standard error which one it is; `forwarded_port` reads that. A connection that is
+    ssh prints which one on standard error; `forwarded_port` reads that. A connection that is
     shared with other commands would keep the port open after this one has ended.
     """
     return [
@@ -71,12 +71,12 @@ def forwarded_port(line: str) -> int | None:
 
 
 def run_module(host: Host, module: str) -> str:
-    """What the remote shell is told: one of our modules under the host's Python."""
+    """Returns the remote shell command that runs one of our modules under the host's Python."""
     return f"exec {quoted(host.interpreter)} -u -m {module}"
 
 
 def quoted(path: str) -> str:
-    """For a POSIX shell; a leading ~ still stands for the home there."""
+    """Returns the path quoted for a POSIX shell; a leading ~ still stands for the home there."""
     if path == "~":
         return '"$HOME"'
     if path.startswith("~/"):
@@ -91,11 +91,11 @@ def ask(
     question: dict[str, Any],
     is_unwanted: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
-    """What `module` answers on the host, where it calls `answer`; an error that names the host.
+    """Returns what `module` answers on the host, where it calls `answer`; errors name the host.
 
-    However long that takes: it may have gigabytes to read. It ends when the answer `is_unwanted`.
+    There is no timeout, since it may have gigabytes to read; it ends once the answer `is_unwanted`.
     """
-    asked = subprocess.Popen(
+    process = subprocess.Popen(
         ssh_command(cluster, host, run_module(host, module)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -107,24 +107,24 @@ def ask(
     words: str | None = json.dumps(question) + "\n"
     while True:
         try:
-            said, complaints = asked.communicate(words, timeout=LOOK_EVERY_S)
+            output, errors = process.communicate(words, timeout=POLL_EVERY_S)
             break
         except subprocess.TimeoutExpired:
             words = None
             if is_unwanted():
-                asked.kill()
-                asked.communicate()
-                raise RunError(f"{host.name}: was asked, and the answer not waited for") from None
-    for line in said.splitlines():
+                process.kill()
+                process.communicate()
+                raise RunError(f"{host.name}: stopped before it answered") from None
+    for line in output.splitlines():
         if message := read_message(line):
             if "error" in message:
                 raise UserError(f"{host.name}: {message['error']}")
             return message
-    raise failure(host, asked.returncode, complaints)
+    raise failure(host, process.returncode, errors)
 
 
 def answer(reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """The host's side of `ask`: one question from standard input, one answer to standard output."""
+    """Is the host's side of `ask`: reads one question from standard input, prints one answer."""
     try:
         message = reply(json.loads(sys.stdin.readline()))
     except DragomanError as error:
@@ -132,24 +132,24 @@ def answer(reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     send_message(sys.stdout, message)
 
 
-def failure(host: Host, code: int, said: str) -> RunError | UserError:
-    """Why a program did not answer, from ssh's exit code and what was said on standard error."""
+def failure(host: Host, code: int, errors: str) -> RunError | UserError:
+    """Returns why a program did not answer, from ssh's exit code and its standard error."""
     if code == SSH_FAILED:
         for sign, advice in _REASONS:
-            if sign in said:
+            if sign in errors:
                 return UserError(f"{host.name}: {advice.format(name=host.name)}")
-        return UserError(f"{host.name}: ssh could not connect: {_last_line(said)}")
+        return UserError(f"{host.name}: ssh could not connect: {_last_line(errors)}")
     if code in (126, 127):
         return UserError(
             f"{host.name}: has no Python at {host.interpreter}; "
-            "`dragoman setup --hosts ...` makes one, or name another with python = in the host list"
+            "run `dragoman setup --hosts ...`, or name another with python = in the host list"
         )
-    if "No module named" in said:
+    if "No module named" in errors:
         return UserError(
             f"{host.name}: its Python at {host.interpreter} has no Dragoman, or another version; "
             "bring this one there with: dragoman setup --hosts ..."
         )
-    return RunError(f"{host.name}: ended with code {code}: {_last_line(said)}")
+    return RunError(f"{host.name}: ended with code {code}: {_last_line(errors)}")
 
 
 def send_message(stream: IO[str], message: dict[str, Any]) -> None:
@@ -158,7 +158,7 @@ def send_message(stream: IO[str], message: dict[str, Any]) -> None:
 
 
 def read_message(line: str) -> dict[str, Any] | None:
-    """None: not one of ours."""
+    """Returns the message; None if the line is not one of ours."""
     if not line.startswith(MARK):
         return None
     try:
@@ -168,6 +168,6 @@ def read_message(line: str) -> dict[str, Any] | None:
     return message if isinstance(message, dict) else None
 
 
-def _last_line(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+def _last_line(errors: str) -> str:
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    return lines[-1] if lines else "no error output"

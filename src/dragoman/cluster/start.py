@@ -20,7 +20,7 @@ from dragoman.training.claim import claim_run, locked
 def claim_and_prepare(
     config: Config, run: RunDir, workers: int | None, cluster: Cluster | None, oversubscribe: bool
 ) -> None:
-    """Makes the run directory and the prepared data; refuses what could not be trained."""
+    """Creates the run directory and the prepared data; refuses what could not be trained."""
     if workers and not cluster and not oversubscribe:
         check_workers(workers, config.training.device)
     if not cluster:  # before anything is written; training checks again, with the true vocabulary
@@ -28,7 +28,7 @@ def claim_and_prepare(
         weight_bytes = size_of(config.model, vocabulary).weight_bytes
         check_memory(config.model, vocabulary, (workers or 1) * weight_bytes)
     claim_run(run, config)
-    with locked(run):  # of two who start it at once, one goes on; rank 0 locks it again
+    with locked(run):  # of two concurrent starts, one continues; rank 0 locks it again
         mark_preparing(run)
         if not cluster:
             prepare(config)
@@ -57,7 +57,7 @@ def ending_of(run: RunDir) -> Status:
     if status.state in ("finished", "preempted", "preparing", "failed"):
         return status
     raise RunError(
-        f"{run.root}: the workers have ended, and {run.status.name} still says {status.state!r}: "
-        "nobody knows whether the last steps were saved; the same command goes on from "
+        f"{run.root}: the workers have ended, and {run.status.name} still shows {status.state!r}: "
+        "the last steps may not have been saved; the same command resumes from "
         "the newest checkpoint"
     )

@@ -1,7 +1,7 @@
-"""Starts of a run on several hosts: an agent on each over ssh, watched until all have ended.
+"""Starts a run on several hosts: an agent on each over ssh, watched until all have ended.
 
 Agents are kept from one start to the next, with torch imported already, so a run that has lost a
-rank goes on at once. The ranks meet in a store on this machine's loopback, which each host reaches
+rank restarts at once. The ranks meet in a store on this machine's loopback, which each host reaches
 through a port on its own loopback that ssh forwards: nothing of it listens on a network.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job
-from dragoman.cluster.launch import AGENT, GOES_ON, LOOK_EVERY_S, Orders, tell
+from dragoman.cluster.launch import AGENT, POLL_EVERY_S, RESUME_HINT, Orders, send_line
 from dragoman.cluster.ssh import (
     SSH_FAILED,
     failure,
@@ -34,11 +34,11 @@ from dragoman.errors import DragomanError, RunError, UserError
 
 ALIVE_EVERY_S = 1.0
 SILENCE_S = 10.0
-"""A host that says nothing for so long is lost: its agent speaks once a second."""
+"""A host that is silent for longer is lost: its agent sends a sign of life once a second."""
 FAREWELL_S = 20.0
-"""What the other hosts get to end by themselves, and to say who was lost, after one has failed."""
+"""How long the other hosts may take to end and to report who was lost, after one has failed."""
 START_S = 120.0
-"""Until an agent speaks for the first time: Python itself takes a while on a cold disk."""
+"""How long an agent may take to its first message: Python starts slowly from a cold disk."""
 
 Receive = Callable[[Host, dict[str, Any]], None]
 
@@ -46,32 +46,32 @@ Receive = Callable[[Host, dict[str, Any]], None]
 @dataclass(frozen=True)
 class Outcome:
     code: int
-    """Of the first host that failed, or 0."""
+    """Exit code of the first host that failed, or 0."""
     lost: frozenset[str] = frozenset()
-    """Hosts that could not be heard any more."""
+    """Hosts that were silent for too long."""
     error: DragomanError | None = None
-    """What there is to say beyond what the workers have said themselves."""
+    """What is to be reported beyond what the workers have reported themselves."""
 
 
 @dataclass
 class Member:
-    """One host's agent: its process here, and what was heard from it."""
+    """One host's agent: its process here, and what was received from it."""
 
     host: Host
     process: subprocess.Popen[str]
     heard_at: float
-    has_spoken: bool = False
+    has_reported: bool = False
     store_port: int | None = None
-    """On the host, forwarded to the store; None: ssh has not said yet which."""
+    """Port on the host that is forwarded to the store; None until ssh has reported it."""
     start: str = ""
-    """Name of the start that its present job belongs to."""
+    """Name of the start that its current job belongs to."""
     ranks: Sequence[int] = ()
-    """Of its present job."""
+    """Ranks of its current job."""
     code: int | None = None
-    """With which its present job has ended; None: it goes on."""
+    """Exit code of its current job; None while it runs."""
     error: DragomanError | None = None
     complaints: deque[str] = field(default_factory=lambda: deque(maxlen=50))
-    """The last lines of its standard error: ssh's own, and of an agent that could not start."""
+    """The last lines of its standard error: those of ssh, or of an agent that could not start."""
 
     @property
     def has_left(self) -> bool:
@@ -91,24 +91,24 @@ class Member:
 
     @property
     def is_lost(self) -> bool:
-        """It is gone without a word, or says nothing any more."""
+        """Returns whether it has ended without an exit code, or has been silent for too long."""
         if self.has_left:
             return self.process.returncode == SSH_FAILED
-        return self.silent_s > (SILENCE_S if self.has_spoken else START_S)
+        return self.silent_s > (SILENCE_S if self.has_reported else START_S)
 
     def begin(self, job: Job) -> None:
         assert self.store_port
         self.start = job.start
         self.ranks = range(job.first_rank, job.first_rank + job.workers)
-        self.tell(dataclasses.replace(job, store_port=self.store_port).to_line())
+        self.send(dataclasses.replace(job, store_port=self.store_port).to_line())
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         assert self.process.stdin
-        tell(self.process.stdin, line)
+        send_line(self.process.stdin, line)
 
     def end(self) -> None:
         if not self.has_left:
-            self.tell("kill")
+            self.send("kill")
         with suppress(OSError, ValueError):
             if self.process.stdin:
                 self.process.stdin.close()
@@ -124,11 +124,11 @@ class Member:
 
 
 class Store:
-    """Where ranks meet, on this machine's loopback; to be made by the main thread."""
+    """The store where ranks meet, on this machine's loopback; create it in the main thread."""
 
     def __init__(self) -> None:
         self.is_alive = True
-        self._keeper = Zygote(os.environ, self._hear)
+        self._keeper = Zygote(os.environ, self._receive)
         with socket.create_server(("127.0.0.1", 0)) as listening:
             self.port: int = listening.getsockname()[1]
             self._keeper.fork_store(listening)
@@ -136,7 +136,7 @@ class Store:
     def close(self) -> None:
         self._keeper.close()
 
-    def _hear(self, message: dict[str, Any] | None) -> None:
+    def _receive(self, message: dict[str, Any] | None) -> None:
         self.is_alive = self.is_alive and message is not None and "ended" not in message
 
 
@@ -144,12 +144,12 @@ class Agents:
     """The agents of a run, by the names of their hosts, and the store where ranks meet."""
 
     def __init__(self, receive: Receive) -> None:
-        """`receive` gets the messages that are not about a start itself."""
+        """`receive` is called with the messages that are not about a start itself."""
         self._store, self._receive = Store(), receive
         self._members: dict[str, Member] = {}
         self._ended = threading.Event()
-        self._speaking = threading.Thread(target=self._speak, name="alive", daemon=True)
-        self._speaking.start()
+        self._heartbeat = threading.Thread(target=self._send_heartbeats, name="alive", daemon=True)
+        self._heartbeat.start()
 
     def run(
         self,
@@ -158,12 +158,12 @@ class Agents:
         given: Orders,
         wants_pause: Callable[[], bool] = lambda: False,
     ) -> Outcome:
-        """Run one job on each host until all have ended or one is lost.
+        """Runs one job on each host until all have ended or one is lost.
 
         When `wants_pause`, the workers are asked to save and stop. Afterwards only agents that are
         ready for another job are left.
         """
-        if not self._store.is_alive:  # the ways to it lead nowhere any more
+        if not self._store.is_alive:  # ports forwarded to it lead nowhere now
             self._drop(self._members)
             self._store.close()
             self._store = Store()
@@ -183,7 +183,7 @@ class Agents:
             self._drop(m.host.name for m in members if m.code is None or m.is_lost or m.has_left)
 
     def warm_up(self, cluster: Cluster, host: Host, job: Job) -> None:
-        """Start an agent beside a run that goes on, so that the host can take part at once later.
+        """Starts an agent while a run continues, so that the host can join without delay later.
 
         From any thread.
         """
@@ -197,7 +197,7 @@ class Agents:
     def close(self) -> None:
         self._drop(self._members)
         self._ended.set()
-        self._speaking.join()
+        self._heartbeat.join()
         self._store.close()
 
     def _drop(self, names: Iterable[str]) -> None:
@@ -231,7 +231,7 @@ class Agents:
 
     def _read_messages(self, member: Member) -> None:
         assert member.process.stdout
-        with suppress(ValueError):  # closed while being read: nobody waits for it any more
+        with suppress(ValueError):  # closed while being read: nobody needs it any more
             for line in member.process.stdout:
                 member.heard_at = time.monotonic()
                 match read_message(line):
@@ -244,7 +244,7 @@ class Agents:
                             member.code = code
                     case message:
                         self._receive(member.host, message)
-                member.has_spoken = True
+                member.has_reported = True
 
     def _read_complaints(self, member: Member) -> None:
         assert member.process.stderr
@@ -253,16 +253,16 @@ class Agents:
                 member.store_port = member.store_port or forwarded_port(line)
                 member.complaints.append(line)
 
-    def _speak(self) -> None:
-        """An agent that hears nothing ends its workers: a cut network leaves none behind."""
+    def _send_heartbeats(self) -> None:
+        """Keeps agents alive: without this, as after a network cut, they end their workers."""
         while not self._ended.wait(ALIVE_EVERY_S):
             for member in tuple(self._members.values()):
-                member.tell("alive")
+                member.send("alive")
 
 
 @contextmanager
 def agents_of_a_run(receive: Receive) -> Iterator[Agents]:
-    """Agents, and a store on this machine's loopback; none of them is left running."""
+    """Yields agents with a store on this machine's loopback, and ends them all afterwards."""
     agents = Agents(receive)
     try:
         yield agents
@@ -271,7 +271,7 @@ def agents_of_a_run(receive: Receive) -> Iterator[Agents]:
 
 
 def _meet(members: Sequence[Member], jobs: Sequence[Job], given: Orders) -> Outcome | None:
-    """Give each agent its job once its host has a way to the store; an outcome: one failed."""
+    """Gives each agent its job once its host can reach the store; returns how it failed, if so."""
     for member in members:
         member.code, member.error = None, None
     for member, job in zip(members, jobs, strict=True):
@@ -294,12 +294,12 @@ def _watch(members: Sequence[Member], given: Orders, wants_pause: Callable[[], b
         if not is_pausing and wants_pause():
             is_pausing = True
             for member in members:
-                member.tell("stop")
+                member.send("stop")
     if ended.code == 0:
         return ended
-    # The others may have something to say about it, and end by themselves.
+    # The others may report more about it, and end by themselves.
     for member in members:
-        member.tell("end")
+        member.send("end")
     deadline = time.monotonic() + FAREWELL_S
     while time.monotonic() < deadline and not all(m.has_ended or m.is_lost for m in members):
         _attend(members, given)
@@ -308,14 +308,14 @@ def _watch(members: Sequence[Member], given: Orders, wants_pause: Callable[[], b
 
 
 def _attend(members: Sequence[Member], given: Orders) -> None:
-    time.sleep(LOOK_EVERY_S)
+    time.sleep(POLL_EVERY_S)
     for order in given.new():
         for member in members:
-            member.tell(order)
+            member.send(order)
 
 
 def _ended(members: Sequence[Member]) -> Outcome | None:
-    """How it has ended, when all have or any has failed or is lost; None: it goes on."""
+    """Returns how the start ended, once all hosts have or one failed or is lost; else None."""
     for member in members:
         if member.has_failed or member.is_lost:
             lost = frozenset([member.host.name] if member.is_lost else [])
@@ -325,7 +325,7 @@ def _ended(members: Sequence[Member]) -> Outcome | None:
 
 
 def _explanation(member: Member) -> DragomanError | None:
-    """None: its workers have said it themselves."""
+    """Returns why the host failed; None if its workers have reported that themselves."""
     name = member.host.name
     if member.error:
         return member.error
@@ -335,13 +335,13 @@ def _explanation(member: Member) -> DragomanError | None:
         ranks = ", ".join(map(str, member.ranks)) or "none yet"
         return RunError(
             f"{name} has not been heard from for {member.silent_s:.0f} s (ranks there: {ranks}); "
-            f"it is down, or the network to it is, and {GOES_ON}"
+            f"it or its network is down; {RESUME_HINT}"
         )
-    if not member.has_spoken:
+    if not member.has_reported:
         return failure(member.host, member.process.returncode, "".join(member.complaints))
     if member.process.returncode == SSH_FAILED:
         return RunError(
-            f"{name}: the connection to it broke; it went down, its network did, or its agent was "
-            f"ended, and {GOES_ON}"
+            f"{name}: the connection broke: the host or its network went down, or its agent was "
+            f"killed; {RESUME_HINT}"
         )
-    return RunError(f"{name}: the agent there was ended, and {GOES_ON}")
+    return RunError(f"{name}: its agent was killed; {RESUME_HINT}")

@@ -1,7 +1,7 @@
-"""Files between this machine and a host, over ssh: seen there only when every byte has come.
+"""Copies files between this machine and a host over ssh: visible only once they are complete.
 
 A stream is one line of JSON, the files' names and sizes, and then their bytes end to end. On the
-host: `python -m dragoman.cluster.transfer`, which takes a folder in or gives files out.
+host: `python -m dragoman.cluster.transfer`, which receives a folder or sends files.
 """
 
 import json
@@ -27,7 +27,7 @@ Advance = Callable[[int], None]
 def send_folder(
     cluster: Cluster, host: Host, folder: Path, names: Sequence[str], to: str, advance: Advance
 ) -> None:
-    """Bring files of `folder` to the folder `to` on the host, which must not exist yet there."""
+    """Copies files of `folder` to the folder `to` on the host, where it must not exist yet."""
     with _channel(cluster, host) as channel:
         assert channel.stdin
         try:
@@ -35,17 +35,17 @@ def send_folder(
             write_files(channel.stdin, folder, names, advance)
             channel.stdin.close()
         except BrokenPipeError:
-            pass  # the host ended early and says why
+            pass  # the host ended early and reports why
         _answer_of(channel, host)
 
 
 def fetch_checkpoint(
     cluster: Cluster, host: Host, run: RunDir, link: str, run_id: str, token: str, advance: Advance
 ) -> str | None:
-    """Bring the checkpoint that `link` of the run on the host leads to home, under its own name.
+    """Fetches the checkpoint that `link` of the run on the host points to, under its own name.
 
-    Return that name; None: there is nothing to bring, the directory there belongs to another run,
-    or the file `token` shows that it is this very directory.
+    Returns that name; None if there is nothing to fetch, the directory there belongs to another
+    run, or the file `token` shows that it is this very directory.
     """
     with _channel(cluster, host) as channel:
         assert channel.stdin
@@ -66,7 +66,7 @@ def fetch_checkpoint(
 
 
 def run_there(run: RunDir) -> str:
-    """The folder of the run on a host, relative to its working folder."""
+    """Returns the folder of the run on a host, relative to its working folder."""
     return f"runs/{run.root.name}"
 
 
@@ -82,7 +82,7 @@ def write_files(stream: IO[bytes], folder: Path, names: Sequence[str], advance: 
 
 
 def read_files(stream: IO[bytes], folder: Path, advance: Advance) -> None:
-    """Write beside, then rename: `folder` appears when every byte of it has come."""
+    """Writes to a temporary folder, then renames it: `folder` appears once it is complete."""
     beside = folder.with_name(f".arriving-{folder.name}-{os.getpid()}")
     with storage_errors(folder, "receiving files"):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -109,13 +109,13 @@ def files_below(folder: Path) -> list[str]:
 
 
 def serve(stream: IO[bytes], out: IO[bytes]) -> dict[str, Any]:
-    """The host's side."""
+    """Is the host's side: receives a folder or sends files, and returns the answer."""
     order = _read_line(stream)
     root = Path(order["in"]).expanduser()
     if "take" in order:
         folder = root / order["take"]
         if folder.exists():
-            raise UserError(f"{folder}: exists already, and nothing was touched; remove it first")
+            raise UserError(f"{folder}: already exists, and nothing was changed; remove it first")
         read_files(stream, folder, lambda _: None)
         return {"taken": True}
     run = RunDir(root / order["of"])
@@ -165,7 +165,7 @@ def _copy(source: IO[bytes], target: IO[bytes], size: int, advance: Advance) -> 
 def _inside(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise CorruptFileError(f"{name!r}: is no name for a file inside a folder")
+        raise CorruptFileError(f"{name!r}: is not the name of a file inside a folder")
     return path
 
 
@@ -186,7 +186,7 @@ def main() -> None:
     try:
         message = serve(sys.stdin.buffer, sys.stdout.buffer)
     except EOFError:
-        sys.exit(1)  # whoever asked is gone
+        sys.exit(1)  # the other side is gone
     except DragomanError as error:
         message = {"error": str(error)}
     send_message(sys.stdout, message)

@@ -1,7 +1,7 @@
-"""Shows that a run which is killed goes on as if nothing had happened. Without torch.
+"""Shows that a run that is killed resumes as if nothing had happened. Without torch.
 
-A recipe comes in. It is trained for a few steps straight, and once more with SIGKILL at some step
-and the same command again; what both have recorded and saved is compared bit for bit.
+A recipe comes in. It is trained for a few steps uninterrupted, and once more with SIGKILL at some
+step and the same command again; what both have recorded and saved is compared bit for bit.
 """
 
 import logging
@@ -40,16 +40,16 @@ logger = logging.getLogger(__name__)
 
 LEAST_STEPS = 5
 SAVES = 5
-"""Checkpoints of a short run, so that some steps are lost by a kill at most of its steps."""
-LOOK_EVERY_S = 0.002
-"""Less than a step takes, so that a run is killed at the step that was meant, or soon after."""
-SLOW_LOOK_EVERY_S = 0.02
+"""Checkpoints of a short run, so that a kill at most of its steps loses some steps."""
+POLL_EVERY_S = 0.002
+"""Less than a step takes, so that a run is killed at the chosen step or soon after."""
+SLOW_POLL_EVERY_S = 0.02
 TRIES = 3
-"""Of killing a run whose steps are so short that it may end first."""
+"""Attempts to kill a run whose steps are so short that it may end first."""
 QUIET_S = 2.0
 SHOW_EVERY_S = 10.0
 ENDING_S = 10.0
-"""What killed processes may take to be gone; longer only inside a system call that hangs."""
+"""How long killed processes may take to end; longer only inside a system call that hangs."""
 
 Kind = TypeVar("Kind", bound=Event)
 
@@ -58,13 +58,13 @@ class Compared(NamedTuple):
     losses: int
     tensors: int
     differences: list[str]
-    """Empty: all are equal."""
+    """Empty if all are equal."""
 
 
 @dataclass(frozen=True)
 class Verification:
     killed_at: int
-    """The last step of which anything is recorded."""
+    """The last step that was recorded."""
     resumed_from: int
     device: str
     compared: Compared
@@ -87,7 +87,7 @@ class Verification:
 def verify_resume(
     config: Config, workers: int, steps: int, seed: int, folder: Path
 ) -> Verification:
-    """Train twice into `folder`, in processes of their own, and compare."""
+    """Trains twice into `folder`, in separate processes, and compares."""
     prepare(config)
     recipe = folder / "recipe.toml"
     short = shortened(config, steps)
@@ -108,7 +108,7 @@ def verify_resume(
         if attempt == TRIES:
             raise RunError(
                 f"the run ended before it could be killed at step {chosen:,}, {TRIES} times; its "
-                "steps are very short, so ask for more of them with --steps"
+                "steps are very short, so request more of them with --steps"
             )
         interrupted = RunDir(folder / f"interrupted-{attempt + 1}")
     killed_at = max(event.step for event in _events(interrupted, StepDone))
@@ -120,7 +120,7 @@ def verify_resume(
     _run(command(interrupted), interrupted, steps)
     start = _events(interrupted, AttemptStarted)[-1]
     resumed_from = start.first_step - 1
-    logger.info(f"the same command again: went on from step {resumed_from:,}")
+    logger.info(f"the same command again: resumed from step {resumed_from:,}")
     compared = compare(straight, interrupted, steps)
     if resumed_from < saved_step:
         compared.differences.append(f"the checkpoint of step {saved_step:,} was not used")
@@ -128,7 +128,7 @@ def verify_resume(
 
 
 def shortened(config: Config, steps: int) -> Config:
-    """The same training, for so many steps; looks at little, tells nobody."""
+    """Returns the same recipe for this many steps, with little evaluation and no exporters."""
     training = {"steps": steps, "epochs": None, "hours": None, "patience": None}
     evaluation = {
         "every_steps": steps,
@@ -149,13 +149,13 @@ def shortened(config: Config, steps: int) -> Config:
 
 
 def kill_step(steps: int, seed: int) -> int:
-    """After the first checkpoint, and not so late that the run may end first."""
+    """Returns a step after the first checkpoint, and not so late that the run may end first."""
     first_saved = max(1, steps // SAVES)
     return random.Random(seed).randint(first_saved + 1, steps - first_saved)
 
 
 def compare(straight: RunDir, interrupted: RunDir, steps: int) -> Compared:
-    """Losses of every step, whichever attempt has recorded it, and all that is saved at the end."""
+    """Compares the losses of every step, whichever attempt recorded them, and the final state."""
     expected = {event.step: event.loss for event in _events(straight, StepDone)}
     found = [(event.step, event.loss) for event in _events(interrupted, StepDone)]
     if sorted(expected) != list(range(1, steps + 1)):
@@ -183,7 +183,7 @@ def compare(straight: RunDir, interrupted: RunDir, steps: int) -> Compared:
 
 
 def _unequal_tensors(one: Path, other: Path) -> tuple[int, list[str]]:
-    """How many there are in either, and the names of those that differ in shape, type or a bit."""
+    """Returns the number of tensors, and the names of those that differ in shape, type or a bit."""
     with safe_open(one, framework="numpy") as first, safe_open(other, framework="numpy") as second:
         names = sorted({*first.keys(), *second.keys()})
         common = {*first.keys()} & {*second.keys()}
@@ -199,11 +199,11 @@ def _bits(tensor: np.ndarray[Any, Any]) -> tuple[str, tuple[int, ...], bytes]:
 
 
 def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None) -> bool:
-    """Until it ends by itself, or is killed at a step with a checkpoint behind it; whether it was.
+    """Runs until the end, or kills the run at a step after a checkpoint; returns whether it did.
 
     A run that fails is an error.
     """
-    news = _news(run.events_of(attempts_so_far(run) + 1, rank=0))
+    new_events = _new_events(run.events_of(attempts_so_far(run) + 1, rank=0))
     log = run.root.with_suffix(".log")
     line = StatusLine(SHOW_EVERY_S)
     begun = time.monotonic()
@@ -218,7 +218,7 @@ def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None
         )
     try:
         while process.poll() is None:
-            for event in next(news):
+            for event in next(new_events):
                 step = event.step if isinstance(event, StepDone) else step
                 has_saved = has_saved or isinstance(event, CheckpointSaved)
             is_time = kill_at is not None and has_saved and step >= kill_at
@@ -226,20 +226,20 @@ def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None
                 break
             if step and time.monotonic() - begun > QUIET_S and line.is_due():
                 line.show(f"step {step:,} of {steps:,}")
-            time.sleep(LOOK_EVERY_S if kill_at and step else SLOW_LOOK_EVERY_S)
+            time.sleep(POLL_EVERY_S if kill_at and step else SLOW_POLL_EVERY_S)
     finally:
         _kill(process)
         line.clear()
     if is_time and process.returncode == -signal.SIGKILL:
         return True
     if process.returncode:
-        why = _last_words(log, process.returncode)
-        raise RunError(f"{why} (all that the run said is in {log})")
+        why = _failure_message(log, process.returncode)
+        raise RunError(f"{why} (the run's whole output is in {log})")
     return False
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """At once, with all that it has started: workers are not to hear of it and save."""
+    """Kills the process with all its descendants at once, so that workers cannot save."""
     with suppress(psutil.NoSuchProcess):
         top = psutil.Process(process.pid)
         family = [*reversed(top.children(recursive=True)), top]
@@ -250,8 +250,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _news(path: Path) -> Iterator[list[Event]]:
-    """Each time, what has been added to a file of events that may not be there yet."""
+def _new_events(path: Path) -> Iterator[list[Event]]:
+    """Yields, each time, the events added to a file that may not exist yet."""
     rest, read = b"", 0
     while True:
         added = b""
@@ -265,14 +265,14 @@ def _news(path: Path) -> Iterator[list[Event]]:
 
 
 def _events(run: RunDir, kind: type[Kind]) -> list[Kind]:
-    """Of rank 0, in order of attempts."""
+    """Returns the events of rank 0, in order of attempts."""
     events = (recorded.stamped.event for recorded in read_events(run, rank=0))
     return [event for event in events if isinstance(event, kind)]
 
 
-def _last_words(log: Path, exit_code: int) -> str:
+def _failure_message(log: Path, exit_code: int) -> str:
     if exit_code < 0:
         return f"the run was ended by {signal.Signals(-exit_code).name}"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    said = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return said[-1] if said else next(filter(str.strip, reversed(lines)), "the run failed")
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return errors[-1] if errors else next(filter(str.strip, reversed(lines)), "the run failed")

@@ -1,6 +1,6 @@
-"""What the processes of a run print comes in, records of the logger `dragoman.workers` go out.
+"""The output of a run's processes comes in, records of the logger `dragoman.workers` go out.
 
-For callers from Python, who get lines as records and whose own output stays as it is.
+For callers from Python, who get lines as records and keep their own output to themselves.
 """
 
 import logging
@@ -13,12 +13,12 @@ from typing import IO
 logger = logging.getLogger("dragoman.workers")
 
 LAST_LINES_S = 5.0
-"""For lines that are in a pipe when the process at its other end has gone."""
+"""How long to wait for lines still in a pipe after the process at its other end has ended."""
 _LEVELS = {"warning: ": logging.WARNING, "error: ": logging.ERROR}
 
 
 def _lines(stream: IO[str]) -> Iterator[str]:
-    with suppress(ValueError):  # closed while being read: nobody waits for it any more
+    with suppress(ValueError):  # closed while being read: nobody needs it any more
         for line in stream:
             yield line.rstrip("\n")
 
@@ -26,7 +26,7 @@ def _lines(stream: IO[str]) -> Iterator[str]:
 class WorkerLog:
     def __init__(self) -> None:
         self.errors: list[str] = []
-        """What workers that failed said about it, the first of them first."""
+        """Error messages of workers that failed, the first one first."""
 
     @contextmanager
     def following(self, process: Popen[str]) -> Iterator[None]:
@@ -44,9 +44,9 @@ class WorkerLog:
                 thread.join(LAST_LINES_S)
 
     def _read(self, stream: IO[str], usual_level: int) -> None:
-        """Standard error is logged at the level that a line begins with, output at `usual_level`.
+        """Logs each line at the level that it begins with, or at `usual_level`.
 
-        Lines that are indented belong to the line before them.
+        Indented lines belong to the line before them.
         """
         level = usual_level
         for line in _lines(stream):

@@ -1,12 +1,12 @@
 """A process that has imported torch and the training code once, and forks workers that are ready.
 
-Importing takes seconds, forking takes milliseconds, so a run that lost a rank goes on almost at
+Importing takes seconds, forking takes milliseconds, so a run that lost a rank restarts almost at
 once. The zygote computes nothing and starts no thread, neither of which would survive a fork; in
 particular it never touches CUDA.
 
-`Zygote` is the side of whoever starts it, without torch. It sends orders over a socket pair, one
-JSON object a message, and hears about the end of each child. However whoever started it ends, the
-kernel then ends the zygote, and with that sends SIGTERM to each worker, which can still save. A
+`Zygote` is the parent's side, without torch. It sends orders over a socket pair, one JSON object
+per message, and receives a message at the end of each child. However the parent ends, the kernel
+then ends the zygote, and with that sends SIGTERM to each worker, which can still save. A
 SIGTERM to all processes at once, as job systems send it, is for the workers alone.
 """
 
@@ -34,8 +34,8 @@ POLL_S = 0.05
 MESSAGE_BYTES = 1 << 17
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 IGNORED = (signal.SIGTERM, signal.SIGINT)
-# What a worker needs on its way to the first step. torch imports the last two only when an
-# optimizer takes its first step, which would take a second there.
+# What a worker needs until its first step. torch imports the last two only when an optimizer
+# takes its first step, which would take a second there.
 IMPORTS = (
     "dragoman.cli",
     "dragoman.diagnosis.watch",
@@ -46,28 +46,28 @@ IMPORTS = (
 
 _libc = ctypes.CDLL(None)
 
-Told = Callable[[dict[str, Any] | None], None]
+OnMessage = Callable[[dict[str, Any] | None], None]
 """Receives {"ready": True} once, {"name", "born": pid} and {"name", "ended": pid, "code"} of each
 child, and None when the zygote ends. The code is negative for a signal, as in `subprocess`.
 """
 
 
 class Zygote:
-    """To be made by the main thread: the kernel watches the thread that has started a process."""
+    """Create it in the main thread: the kernel watches the thread that has started a process."""
 
     def __init__(
         self,
         environment: Mapping[str, str],
-        told: Told,
+        on_message: OnMessage,
         output: IO[Any] | int | None = None,
         arguments: Sequence[str] = (),
     ) -> None:
-        """`output` is where the zygote and its children print; unset: where this process does.
+        """`output` is where the zygote and its children print; by default where this process does.
 
-        `arguments` are those of the workers to come, for people who look at a list of processes:
-        a child has the command line of its parent.
+        `arguments` are those of the workers to come, shown in lists of processes: a child has
+        the command line of its parent.
         """
-        self._told = told
+        self._on_message = on_message
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
             [sys.executable, "-m", MODULE, str(theirs.fileno()), str(os.getpid()), *arguments],
@@ -88,16 +88,16 @@ class Zygote:
         environment: Mapping[str, str],
         output: int | None = None,
     ) -> None:
-        """`dragoman ARGUMENTS`; `output` is a file descriptor for what it prints."""
+        """Forks a process that runs `dragoman ARGUMENTS` and prints to the descriptor `output`."""
         order = {"worker": arguments, "environment": dict(environment)}
         self._fork(name, order, [] if output is None else [output])
 
     def fork_store(self, listening: socket.socket) -> None:
-        """A store for ranks to meet in, behind a socket that listens already."""
+        """Forks a store for ranks to meet in, behind a socket that already listens."""
         self._fork("store", {"store": True}, [listening.fileno()])
 
     def fork_witness(self, port: int, secret: str, rank: int, what: str) -> None:
-        """A process that records a rank's death where the other ranks look for its heartbeat."""
+        """Forks a process that records a rank's death where the other ranks read its heartbeat."""
         self._fork("witness", {"witness": what, "port": port, "secret": secret, "rank": rank}, [])
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class Zygote:
 
     def _fork(self, name: str, order: dict[str, Any], descriptors: list[int]) -> None:
         message = json.dumps(order | {"name": name}).encode()
-        with suppress(OSError):  # it has ended, which `told` hears
+        with suppress(OSError):  # it has ended, which is reported to `on_message`
             socket.send_fds(self._channel, [message], descriptors)
 
     def _listen(self) -> None:
@@ -118,37 +118,37 @@ class Zygote:
                 message = b""
             if not message:
                 break
-            self._told(json.loads(message))
-        self._told(None)
+            self._on_message(json.loads(message))
+        self._on_message(None)
 
 
 def ignore_signals() -> None:
-    """For processes beside the workers: they end with whoever started them."""
+    """Ignores signals, for helper processes: they end with their parent."""
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
 
 
 def name_process(name: str) -> None:
-    """For people who look at a list of processes; at most 15 characters."""
+    """Sets the name shown in lists of processes; at most 15 characters."""
     _libc.prctl(PR_SET_NAME, name.encode())
 
 
 def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # one of those for real time
+    except ValueError:  # a real-time signal
         return f"signal {number}"
 
 
 def end_with_parent(parent: int, number: int) -> None:
-    """Ask the kernel for this signal when the parent ends; end at once where it already has."""
+    """Asks the kernel for this signal when the parent ends; exits if it already has."""
     _libc.prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def serve(channel: socket.socket) -> None:
-    """Fork what is ordered and report what has ended, until nobody is at the other side."""
+    """Forks what is ordered and reports what has ended, until the other side closes."""
     zygote = os.getpid()
     names: dict[int, str] = {}
     _report(channel, ready=True)
@@ -158,7 +158,7 @@ def serve(channel: socket.socket) -> None:
             if not message:
                 return
             order = json.loads(message)
-            # What is sent to a child that has just been born waits until it no longer ignores it.
+            # A signal to a newborn child stays pending until the child no longer ignores it.
             signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
             if (child := os.fork()) == 0:
                 channel.close()
@@ -187,7 +187,7 @@ def _report(channel: socket.socket, **content: object) -> None:
 
 
 def _become(order: dict[str, Any], descriptors: list[int], zygote: int) -> NoReturn:
-    """Be the child that was ordered, to its end."""
+    """Runs the child that was ordered, and exits."""
     code = 1
     try:
         is_worker = "worker" in order
@@ -202,14 +202,14 @@ def _become(order: dict[str, Any], descriptors: list[int], zygote: int) -> NoRet
             name_process("dragoman-store")
             _keep_store(descriptors[0])
         else:
-            _bear_witness(order["port"], order["secret"], order["rank"], order["witness"])
+            _record_death(order["port"], order["secret"], order["rank"], order["witness"])
             code = 0
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        # Not by the interpreter's own way out, which belongs to the zygote.
+        # Not through the interpreter's shutdown, which belongs to the zygote.
         os._exit(code)
 
 
@@ -242,7 +242,7 @@ def _keep_store(listening: int) -> NoReturn:
     raise AssertionError
 
 
-def _bear_witness(port: int, secret: str, rank: int, what: str) -> None:
+def _record_death(port: int, secret: str, rank: int, what: str) -> None:
     from dragoman.distributed.group import open_store  # noqa: PLC0415
     from dragoman.distributed.pulse import record_death  # noqa: PLC0415
     from dragoman.distributed.seal import Seal  # noqa: PLC0415
@@ -258,7 +258,7 @@ def main() -> None:
     with socket.socket(fileno=descriptor) as channel:
         for module in IMPORTS:
             importlib.import_module(module)
-        # Python counts threads of numerical libraries, which take care of a fork by themselves.
+        # Python counts threads of numerical libraries, which handle a fork themselves.
         warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
         serve(channel)
 

@@ -1,1 +1,1 @@
-"""From a trained model to translations: search over ids, and text in, text out around it."""
+"""Translates with a trained model: search over ids, and text in, text out around it."""

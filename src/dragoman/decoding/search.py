@@ -14,7 +14,7 @@ Ids = list[int]
 def greedy_search(
     model: Transformer, batch: SourceBatch, start: int, end: int, max_lengths: Sequence[int]
 ) -> list[Ids]:
-    """The most probable next piece, again and again; at most `max_lengths` pieces a sentence."""
+    """Returns the most probable next pieces, one by one; at most `max_lengths` per sentence."""
     source = model.encode(batch.source_BS, batch.source_mask)
     device = batch.source_BS.device
     results: list[Ids] = [[] for _ in max_lengths]
@@ -47,7 +47,7 @@ def beam_search(
     beam: int,
     length_penalty: float,
 ) -> list[Ids]:
-    """The best of `beam` finished hypotheses by log-probability over ((5 + length) / 6)^penalty."""
+    """Returns the best of `beam` hypotheses by log-probability over ((5 + length) / 6)^penalty."""
     source = model.encode(batch.source_BS, batch.source_mask)
     device = batch.source_BS.device
     finished: list[list[tuple[float, Ids]]] = [[] for _ in max_lengths]
@@ -63,7 +63,7 @@ def beam_search(
         log_probs_RV = (hidden_RD @ model.output_weight.T).float().log_softmax(dim=1)
         vocabulary = log_probs_RV.shape[1]
         totals_BX = (scores_BJ.view(-1, 1) + log_probs_RV).view(len(active), -1)
-        # Of twice as many as wanted at most half can end, so enough are left to go on.
+        # Of twice as many as wanted at most half can end, so enough are left to continue.
         best_BC, places_BC = totals_BX.topk(2 * beam, dim=1)
         parents_BC, pieces_BC = places_BC // vocabulary, places_BC % vocabulary
         ends_BC = pieces_BC == end

@@ -12,17 +12,17 @@ from enum import IntEnum
 from typing import NamedTuple
 
 Measure = Callable[[Sequence[str]], Sequence[int]]
-"""How much each text counts: its number of subword pieces."""
+"""Returns the number of subword pieces of each text."""
 
 
 class Piece(NamedTuple):
     text: str
     has_space_after: bool = False
-    """Whether white space stood between this piece and the next."""
+    """Whether there was white space between this piece and the next."""
 
 
 class _End(IntEnum):
-    """Where an atom ends, the best place for a cut first."""
+    """What an atom ends with, the best place for a cut first."""
 
     SENTENCE = 0
     CLAUSE = 1
@@ -31,12 +31,12 @@ class _End(IntEnum):
 
 
 class _Atom(NamedTuple):
-    """A stretch of text inside which no cut is made."""
+    """A span of text inside which no cut is made."""
 
     begin: int
     end: int
     size: int
-    """As measured."""
+    """Number of subword pieces."""
     ends_at: _End
 
 
@@ -52,8 +52,8 @@ _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff00-\uffef]$
 
 
 def split(text: str, longest: int, measure: Measure) -> list[Piece]:
-    """Pieces that count at most `longest`, as far as their parts add up and no single character
-    counts more.
+    """Returns pieces of at most `longest` tokens, if sizes of parts add up and no single character
+    has more.
     """
     atoms = list(_atoms(text, longest, measure))
     pieces = []
@@ -68,7 +68,7 @@ def split(text: str, longest: int, measure: Measure) -> list[Piece]:
 
 
 def join(pieces: Sequence[Piece], translations: Sequence[str]) -> str:
-    """The translations of all pieces of a line, as one line.
+    """Joins the translations of all pieces of a line into one line.
 
     Languages without spaces get none between sentences, and those that are translated from one of
     them get one.
@@ -84,7 +84,7 @@ def join(pieces: Sequence[Piece], translations: Sequence[str]) -> str:
 
 
 def _cut(atoms: Sequence[_Atom], begin: int, longest: int) -> int:
-    """The end of the piece that begins with this atom."""
+    """Returns the end of the piece that begins with this atom."""
     size = 0
     clause_end = space_end = None
     for number in range(begin, len(atoms)):
@@ -102,8 +102,8 @@ def _cut(atoms: Sequence[_Atom], begin: int, longest: int) -> int:
 
 
 def _atoms(text: str, longest: int, measure: Measure) -> Iterator[_Atom]:
-    """Words, but no more than `longest` characters of one: an encoder may need time that grows
-    with the square of a word.
+    """Yields words, cut after `longest` characters: an encoder may need time that grows with the
+    square of a word's length.
     """
     word = re.compile(
         rf"[^\s{_WIDE_MARKS}]{{1,{longest}}}(?:[{_WIDE_MARKS}][{_WIDE_MARKS}{_CLOSING}]{{0,8}})?"
@@ -117,7 +117,7 @@ def _atoms(text: str, longest: int, measure: Measure) -> Iterator[_Atom]:
 def _measured(
     text: str, spans: Sequence[tuple[int, int]], longest: int, measure: Measure
 ) -> Iterator[tuple[int, int, int]]:
-    """Spans with their sizes, halved where one alone is too large."""
+    """Returns spans with their sizes, halved where one alone is too large."""
     sizes = measure([text[begin:end] for begin, end in spans])
     for (begin, end), size in zip(spans, sizes, strict=True):
         if size > longest and end - begin > 1:

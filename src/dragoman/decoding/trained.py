@@ -21,17 +21,17 @@ class Trained(NamedTuple):
     model: Transformer
     tokenizer: Tokenizer
     steps: list[int]
-    """Of the checkpoints that the weights come from."""
+    """Steps of the checkpoints that the weights come from."""
 
 
 def load_trained(run: RunDir, which: str, averaged: int, device: torch.device) -> Trained:
-    """`which` checkpoint (best, latest or a step), or the mean of the newest `averaged`.
+    """Loads `which` checkpoint (best, latest or a step), or the mean of the newest `averaged`.
 
     Refuses checkpoints that another run has saved.
     """
     if not run.root.is_dir():
-        raise UserError(f"{run.root}: no such run; the folder runs holds what was trained here")
-    # Without an id there is nothing to tell its checkpoints from another run's.
+        raise UserError(f"{run.root}: no such run; runs are kept in the folder runs by default")
+    # Without an id its checkpoints cannot be distinguished from another run's.
     known = known_id(run)
     owner = {"id": known} if known else {}
     try:
@@ -61,7 +61,7 @@ def _loaded(run: RunDir, which: str, averaged: int, device: torch.device, owner:
 
 
 def _model_of(checkpoint: Checkpoint) -> Transformer:
-    """Without weights, and without the memory for them."""
+    """Returns the model without weights, and without the memory for them."""
     state = read_state(checkpoint.folder)
     check_memory(state.model, state.vocabulary, size_of(state.model, state.vocabulary).weight_bytes)
     with torch.device("meta"):

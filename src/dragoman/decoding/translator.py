@@ -25,7 +25,7 @@ MOST_BEAM = 100
 """As in a recipe."""
 LONGEST_TOKENS = 200
 LONGEST_TOKEN_CHARACTERS = 16
-"""SentencePiece learns none that is longer, so a text's characters bound its tokens from below."""
+"""SentencePiece learns no longer pieces, so a text's characters bound its tokens from below."""
 
 
 class Translator:
@@ -40,9 +40,9 @@ class Translator:
     def __init__(
         self, trained: Trained, settings: DecodingSettings, longest: int, device: torch.device
     ) -> None:
-        """`longest`: sentences with more tokens are translated in pieces."""
+        """Sentences with more tokens than `longest` are translated in pieces."""
         self.steps: list[int] = trained.steps
-        """Of the checkpoints that the weights come from."""
+        """Steps of the checkpoints that the weights come from."""
         self.device = device
         self._trained, self._settings, self._longest = trained, settings, longest
 
@@ -57,7 +57,7 @@ class Translator:
     ) -> Self:
         """Loads a checkpoint of a run: "best", "latest" or the number of a step.
 
-        With `average` above 1: the mean of so many of the newest checkpoints instead. `device` is
+        With `average` above 1, loads the mean of that many newest checkpoints instead. `device` is
         "auto", "cpu" or "cuda", as training.device in a recipe.
         """
         directory = RunDir(Path(run))
@@ -106,9 +106,9 @@ def translate(
     done: Callable[[int], None] = lambda count: None,
     longest: int = LONGEST_TOKENS,
 ) -> list[str]:
-    """Translate in evaluation mode; `done` hears of each batch. An empty sentence stays empty.
+    """Translates in evaluation mode; calls `done` after each batch. Empty sentences stay empty.
 
-    `longest`: a sentence with more tokens than this, its end included, is translated in pieces.
+    A sentence with more tokens than `longest`, its end included, is translated in pieces.
     """
     lines = [_pieces_of(sentence.strip(), tokenizer, longest) for sentence in sentences]
     encoded = tokenizer.encode([piece.text for line in lines for piece in line])
@@ -128,7 +128,7 @@ def translate(
 
 
 def _pieces_of(sentence: str, tokenizer: Tokenizer, longest: int) -> list[Piece]:
-    """The sentence itself, where it is short enough."""
+    """Returns the pieces of a sentence: itself if it is short enough."""
     if len(sentence) < longest or (
         len(sentence) <= longest * LONGEST_TOKEN_CHARACTERS
         and len(tokenizer.encode([sentence])[0]) <= longest
@@ -142,10 +142,10 @@ def _pieces_of(sentence: str, tokenizer: Tokenizer, longest: int) -> list[Piece]
 
 
 def _batches(encoded: Sequence[Ids], batch_tokens: int, beam: int) -> list[list[int]]:
-    """Numbers of sentences of like length together, longest first, so that memory fails early.
+    """Returns batches of indices of sentences of similar length, longest first to fail early.
 
     A batch holds `batch_tokens` padded source tokens for greedy search; a beam of four takes
-    four rows a sentence.
+    four rows per sentence.
     """
     with_text = [number for number, ids in enumerate(encoded) if len(ids) > 1]
     order = sorted(with_text, key=lambda number: -len(encoded[number]))

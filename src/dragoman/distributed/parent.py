@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 
-LOOK_EVERY_S = 0.5
+POLL_EVERY_S = 0.5
 SAVING_S = 30.0
 """What a rank without a parent gets to finish its step and save."""
 
@@ -24,7 +24,7 @@ class ParentWatch:
 
     def _watch(self) -> None:
         while os.getppid() == self._parent:
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_EVERY_S)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(self._grace_s)
         os._exit(1)

@@ -25,7 +25,7 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any, NamedTuple, Protocol
 
-from dragoman.console import last_words
+from dragoman.console import write_last_error
 from dragoman.distributed.seal import Seal
 from dragoman.errors import FailedElsewhereError, LostPeerError, NamedRank
 
@@ -59,7 +59,7 @@ LONG_PATIENCE_S = 1800.0
 IN_A_STEP = ("data", "forward", "backward", "optimizer", "agreement")
 
 
-_ADVICE = "the same command goes on from the newest checkpoint"
+_ADVICE = "the same command resumes from the newest checkpoint"
 
 
 class Store(Protocol):
@@ -375,7 +375,7 @@ class Pulse:
 
     def _end(self, problem: _Problem) -> None:
         if problem.reported_here:
-            last_words(str(problem.error))
+            write_last_error(str(problem.error))
             self.on_loss(problem.error)
         else:
             time.sleep(REPORTING_S)

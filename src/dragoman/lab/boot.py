@@ -1,4 +1,4 @@
-"""A node's first program, run inside its new namespaces: sets its name, its files and its sshd.
+"""Boots a node inside its new namespaces: sets its name and its files, and runs its sshd.
 
 Run as `python -m dragoman.lab.boot NAME SYSTEM SSHD_CONFIG LOG`. What it mounts is seen by
 the node alone and is gone with its last process.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dragoman.lab.kernel import found_tool
 
-# Where the machine keeps who logged in to it; to log in to a node is not to log in there.
+# Where the machine records logins; logging in to a node is not a login to the machine.
 LOGINS = ("/run/utmp", "/var/log/wtmp", "/var/log/btmp", "/var/log/lastlog")
 
 
@@ -27,15 +27,15 @@ def main(name: str, system: Path, sshd_config: str, log: str) -> None:
             mount("--bind", "/dev/null", record)
     sshd = found_tool("sshd") or "sshd"
     provide_privilege_separation(sshd, sshd_config)
-    os.execv(sshd, [sshd, "-f", sshd_config, "-E", log])  # it wants to know its whole path
+    os.execv(sshd, [sshd, "-f", sshd_config, "-E", log])  # sshd insists on an absolute path
 
 
 def provide_privilege_separation(sshd: str, sshd_config: str) -> None:
-    """Debian's sshd wants an empty folder that only its service makes, in /run."""
-    said = subprocess.run(
+    """Creates the empty folder in /run that Debian's sshd expects from its service."""
+    errors = subprocess.run(
         [sshd, "-t", "-f", sshd_config], capture_output=True, text=True, check=False
     ).stderr
-    missing = re.search(r"Missing privilege separation directory: (/run/\S+)", said)
+    missing = re.search(r"Missing privilege separation directory: (/run/\S+)", errors)
     if missing:
         mount("-t", "tmpfs", "-o", "nosuid,nodev,mode=755", "tmpfs", "/run")
         Path(missing[1]).mkdir(parents=True, mode=0o755)

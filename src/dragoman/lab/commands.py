@@ -44,7 +44,7 @@ def make_node(layout: Layout, node: Node, rate_bits: int, has_ipv6: bool) -> lis
 
 
 def limit(layout: Layout, node: Node, rate_bits: int) -> list[Command]:
-    """What the node sends and what it receives, at `rate_bits` per second each."""
+    """Limits what the node sends and what it receives to `rate_bits` per second each."""
     rate, burst, host_queue, switch_queue = bucket(rate_bits)
     numbers = f"root handle 1: tbf rate {rate}bit burst {burst} limit"
     ends = ((node.namespace, "eth0", host_queue), (layout.switch, node.name, switch_queue))
@@ -55,26 +55,26 @@ def limit(layout: Layout, node: Node, rate_bits: int) -> list[Command]:
 
 
 def connect(layout: Layout, node: Node, is_up: bool) -> Command:
-    """The switch's port: down, the node hears nothing and nobody hears it."""
+    """Sets the node's port of the switch up or down; when down, the node is cut off."""
     return _ip(layout.switch, f"link set {node.name} {'up' if is_up else 'down'}")
 
 
-def forget(one: Node, other: Node) -> Command:
-    """Let `one` send what is for `other` to an address that nobody answers at.
+def block(one: Node, other: Node) -> Command:
+    """Makes `one` send packets for `other` to an address where nobody answers.
 
-    A route to nowhere would tell the sender; a filter would need kernel modules that small kernels
-    do not have.
+    A blackhole route would notify the sender; a filter would need kernel modules that small
+    kernels lack.
     """
     neighbor = f"{other.address} lladdr {NOWHERE} dev eth0 nud permanent"
     return _ip(one.namespace, f"neighbor replace {neighbor}")
 
 
-def remember(one: Node, other: Node) -> Command:
+def unblock(one: Node, other: Node) -> Command:
     return _ip(one.namespace, f"neighbor delete {other.address} dev eth0")
 
 
 def share_mounts(folder: Path) -> list[Command]:
-    """Let file systems that are mounted in `folder` later appear in the nodes too."""
+    """Makes file systems that are mounted in `folder` later appear in the nodes too."""
     return [
         ["mount", "--bind", str(folder), str(folder)],
         ["mount", "--make-private", str(folder)],
@@ -92,14 +92,14 @@ def resize_disk(place: Path, size_bytes: int) -> Command:
 
 
 def boot(layout: Layout, node: Node, python: str) -> Command:
-    """A node's own view of the file system comes with `ip netns exec`."""
+    """Boots a node; `ip netns exec` gives it its own view of the file system."""
     namespaces = ["ip", "netns", "exec", node.namespace, "unshare", "--uts", "--"]
     files = [str(layout.system), str(node.sshd_config), str(node.log)]
     return [*namespaces, python, "-m", "dragoman.lab.boot", node.name, *files]
 
 
 def enter(node: Node, pid: int, account: struct_passwd, command: list[str]) -> Command:
-    """`command` on the node that the process `pid` runs on, as the one who logs in there."""
+    """Runs `command` in the namespaces of `pid`, as the user who logs in to the node."""
     namespaces = ["nsenter", f"--target={pid}", "--net", "--uts", "--mount", "--"]
     user = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--init-groups"]
     variables = [f"--chdir={node.folder}", f"HOME={account.pw_dir}", f"USER={account.pw_name}"]
@@ -111,10 +111,10 @@ def make_key(path: Path, comment: str) -> Command:
 
 
 def _without_chatter(namespace: str | None, device: str, has_ipv6: bool) -> list[Command]:
-    """No IPv6 address, which would announce itself and be counted as traffic of the node."""
+    """Disables IPv6 addresses, whose announcements would count as traffic of the node."""
     return [_ip(namespace, f"link set {device} addrgenmode none")] if has_ipv6 else []
 
 
 def _ip(namespace: str | None, text: str) -> Command:
-    """No word of `text` holds a space: names are checked, addresses are numbers."""
+    """Splits `text` at spaces; safe since names are checked and addresses are numbers."""
     return ["ip", *(["-n", namespace] if namespace else []), *text.split()]

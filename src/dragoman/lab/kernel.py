@@ -32,7 +32,7 @@ TOOLS = {
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
 }
-# Where a user's PATH does not lead, though these tools are there.
+# Where these tools are, though not on every user's PATH.
 SYSTEM_PATH = "/usr/sbin:/sbin"
 GONE_WITHIN_S = 10.0
 # How mountinfo writes spaces and the like.
@@ -48,12 +48,12 @@ class Process:
 
 
 def check_machine() -> None:
-    """One sentence where a lab cannot be."""
+    """Refuses a machine that cannot run a lab."""
     if sys.platform != "linux":
         raise UserError("dragoman lab needs Linux: no other system has network namespaces")
     if os.geteuid() != 0:
         raise UserError(
-            "dragoman lab needs root, to make network namespaces; run it as "
+            "dragoman lab needs root to create network namespaces; run it as "
             f"sudo {sys.executable} -m dragoman lab ..."
         )
     missing = {tool: package for tool, package in TOOLS.items() if not found_tool(tool)}
@@ -65,12 +65,12 @@ def check_machine() -> None:
 
 
 def found_tool(name: str) -> str | None:
-    """Its whole path."""
+    """Returns the absolute path of a tool; None if it is not installed."""
     return shutil.which(name, path=environment()["PATH"])
 
 
 def run(command: list[str]) -> str:
-    """What it prints; an error with what it said."""
+    """Returns the command's output; raises RunError with its error output."""
     done = subprocess.run(
         command,
         capture_output=True,
@@ -81,11 +81,11 @@ def run(command: list[str]) -> str:
     )
     if done.returncode == 0:
         return done.stdout
-    said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+    errors = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
     hint = ""
-    if "not permitted" in said or "Permission denied" in said:
+    if "not permitted" in errors or "Permission denied" in errors:
         hint = "; in a container, a lab needs one that was started with --privileged"
-    raise RunError(f"`{' '.join(command)}` failed: {said}{hint}")
+    raise RunError(f"`{' '.join(command)}` failed: {errors}{hint}")
 
 
 def run_all(commands: Iterable[list[str]]) -> None:
@@ -95,7 +95,7 @@ def run_all(commands: Iterable[list[str]]) -> None:
 
 def read_json(command: list[str]) -> list[dict[str, Any]]:
     printed = run(command)
-    # Of nothing to show, some releases of iproute2 print nothing at all.
+    # With nothing to show, some releases of iproute2 print nothing at all.
     return [entry for entry in json.loads(printed or "[]") if entry]
 
 
@@ -115,22 +115,22 @@ def links() -> list[str]:
 
 
 def networks_in_use() -> list[IPv4Network]:
-    """All that the machine has an address or a route for, but for its default route."""
+    """Returns all networks with an address or a route, except the default route."""
     routes = read_json(["ip", "-json", "-4", "route", "show", "table", "all"])
     found = [IPv4Network(r["dst"], strict=False) for r in routes if r["dst"] != "default"]
-    # Two halves of everything are how some VPN clients write a default route.
+    # Some VPN clients write a default route as two halves.
     return [network for network in found if network.prefixlen > 4]
 
 
 def processes(namespace: str) -> list[Process]:
-    """Those whose network is this namespace."""
+    """Returns the processes in this network namespace."""
     try:
         wanted = (NAMESPACES / namespace).stat()
     except OSError:
         return []
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended meanwhile, or waits to be buried
+        with suppress(OSError):  # it has ended meanwhile, or is a zombie
             network = (folder / "ns" / "net").stat()
             if (network.st_dev, network.st_ino) == (wanted.st_dev, wanted.st_ino):
                 found.append(_process(folder))
@@ -138,7 +138,7 @@ def processes(namespace: str) -> list[Process]:
 
 
 def end_processes(namespace: str) -> None:
-    """SIGKILL, until none is left: one may have started another meanwhile."""
+    """Sends SIGKILL until none is left: one may have started another meanwhile."""
     deadline = time.monotonic() + GONE_WITHIN_S
     while running := processes(namespace):
         if time.monotonic() > deadline:
@@ -151,7 +151,7 @@ def end_processes(namespace: str) -> None:
 
 
 def stop_processes(namespace: str) -> None:
-    """SIGSTOP, until all stand still."""
+    """Sends SIGSTOP until all are stopped."""
     deadline = time.monotonic() + GONE_WITHIN_S
     while moving := [process for process in processes(namespace) if process.state != "T"]:
         if time.monotonic() > deadline:
@@ -170,7 +170,7 @@ def send_signal(targets: Iterable[Process], number: signal.Signals) -> None:
 
 
 def mounts_below(folder: Path) -> list[Path]:
-    """Mount points at or below `folder`, the last mounted first."""
+    """Returns the mount points at or below `folder`, the last mounted first."""
     found = []
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         place = Path(_OCTAL.sub(lambda code: chr(int(code[1], 8)), line.split(" ")[4]))
@@ -181,9 +181,9 @@ def mounts_below(folder: Path) -> list[Path]:
 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Holds the folder of all labs, so that two never choose the same network, name or moment.
+    """Locks the folder of all labs, so that two never choose the same network or name.
 
-    It is removed when it is empty; whoever waited for it then takes the new one.
+    It is removed when empty; a process that waited for it then locks the new one.
     """
     while True:
         with storage_errors(LABS, "making the folder of labs"):

@@ -1,4 +1,4 @@
-"""A lab while it lasts: a description comes in, running hosts go out, to be broken and mended."""
+"""A lab while it is up: a description comes in, running hosts go out, to be broken and healed."""
 
 import os
 import pwd
@@ -35,7 +35,7 @@ from dragoman.lab.layout import (
     sshd_config,
 )
 from dragoman.lab.rates import parse_rate
-from dragoman.lab.status import NodeStatus, status, unheard
+from dragoman.lab.status import NodeStatus, partitioned_from, status
 from dragoman.rundir import read_json, write_json, write_whole
 
 BOOTED_WITHIN_S = 20.0
@@ -43,7 +43,7 @@ BOOTED_WITHIN_S = 20.0
 
 @dataclass(frozen=True)
 class Lab:
-    """Made by `up` or found by `open`; as a context manager it is down afterwards."""
+    """Created by `up` or found by `open`; as a context manager it is down afterwards."""
 
     layout: Layout
 
@@ -55,7 +55,7 @@ class Lab:
         rate: str = "none",
         node_rates: Mapping[int, str] | None = None,
     ) -> "Lab":
-        """`nodes` hosts, each linked at `rate`, or at its own of `node_rates`, counted from 1."""
+        """Creates `nodes` hosts, linked at `rate` or at their `node_rates`, counted from 1."""
         check_name(name)
         if not 1 <= nodes <= MAX_NODES:
             raise UserError(f"a lab has 1 to {MAX_NODES} nodes, not {nodes}")
@@ -68,7 +68,7 @@ class Lab:
         with kernel.one_at_a_time():
             if name in lab_names():
                 raise UserError(
-                    f"lab {name} is there already; take it down with `dragoman lab down --name "
+                    f"lab {name} is already up; take it down with `dragoman lab down --name "
                     f"{name}`, or give another --name"
                 )
             layout = Layout(name, free_network(kernel.networks_in_use()), nodes, _user())
@@ -81,12 +81,12 @@ class Lab:
 
     @classmethod
     def open(cls, name: str = "lab") -> "Lab":
-        """One that is up."""
+        """Opens a lab that is up."""
         kernel.check_machine()
         known = lab_names()
         if check_name(name) not in known:
             others = f", or choose with --name from: {', '.join(sorted(known))}" if known else ""
-            raise UserError(f"lab {name} is not up; make it with: dragoman lab up{others}")
+            raise UserError(f"lab {name} is not up; create it with: dragoman lab up{others}")
         try:
             state = read_json(folder_of(name) / "lab.json")
             layout = Layout(
@@ -94,7 +94,7 @@ class Lab:
             )
         except (CorruptFileError, KeyError, ValueError, TypeError) as error:
             raise _left_over(name) from error
-        # A restart of the machine leaves the files alone.
+        # A restart of the machine leaves only the files.
         if layout.switch not in kernel.namespaces():
             raise _left_over(name)
         return cls(layout)
@@ -133,50 +133,52 @@ class Lab:
         return self.layout.node(name)
 
     def rate(self, name: str, rate: str) -> None:
-        """Limit what the node sends and what it receives, also while traffic flows."""
+        """Limits what the node sends and receives, even while traffic flows."""
         kernel.run_all(commands.limit(self.layout, self.node(name), parse_rate(rate)))
 
     def cut(self, name: str) -> None:
-        """Pull the node's cable: connections are not reset, they fall silent."""
+        """Unplugs the node: connections are not reset, they fall silent."""
         kernel.run(commands.connect(self.layout, self.node(name), is_up=False))
 
     def partition(self, one: str, other: str) -> None:
-        """Let two nodes no longer hear each other; both still hear all others."""
+        """Cuts two nodes off from each other; both still reach all others."""
         first, second = self._pair(one, other)
-        kernel.run_all([commands.forget(first, second), commands.forget(second, first)])
+        kernel.run_all([commands.block(first, second), commands.block(second, first)])
 
     def heal(self, name: str, other: str | None = None) -> None:
-        """Undo `cut` and every `partition` of the node, or only that from one `other`."""
+        """Undoes `cut` and every `partition` of the node, or only the one from `other`."""
         node = self.node(name)
         others = [self._pair(name, other)[1]] if other else self.nodes
         for one in others:
-            if one.address in unheard(node):
-                kernel.run(commands.remember(node, one))
-            if node.address in unheard(one):
-                kernel.run(commands.remember(one, node))
+            if one.address in partitioned_from(node):
+                kernel.run(commands.unblock(node, one))
+            if node.address in partitioned_from(one):
+                kernel.run(commands.unblock(one, node))
         if other is None:
             kernel.run(commands.connect(self.layout, node, is_up=True))
 
     def boot(self, name: str) -> None:
-        """Start a node that was killed."""
+        """Starts a node that was killed."""
         node = self.node(name)
         if _sshd(node):
-            raise UserError(f"{node.name} runs already; `dragoman lab kill {node.name}` ends it")
+            raise UserError(
+                f"{node.name} is already running; `dragoman lab kill {node.name}` ends it"
+            )
         _boot(self.layout, node)
 
     def kill(self, name: str) -> None:
-        """End all processes of the node, without a chance to say goodbye; its sshd too."""
+        """Kills all processes of the node with SIGKILL, its sshd included."""
         kernel.end_processes(self.node(name).namespace)
 
     def pause(self, name: str) -> None:
-        """Stop all processes of the node where they are; to the others it hangs."""
+        """Stops all processes of the node; to the others it hangs."""
         kernel.stop_processes(self.node(name).namespace)
 
     def resume(self, name: str) -> None:
         kernel.send_signal(kernel.processes(self.node(name).namespace), signal.SIGCONT)
 
     def disk(self, name: str, size_bytes: int | None) -> Path:
-        """A file system of that size, in memory, for the node's runs; None: take it away."""
+        """Mounts a file system of that size, in memory, for the node's runs; None removes it."""
         place = self.node(name).folder / DISK
         is_mounted = place in kernel.mounts_below(place)
         if size_bytes is None:
@@ -192,11 +194,11 @@ class Lab:
         return place
 
     def status(self, over_s: float = 1.0) -> list[NodeStatus]:
-        """How each node is; speeds are means over the next `over_s` seconds."""
+        """Returns the state of each node; speeds are means over the next `over_s` seconds."""
         return status(self.layout, over_s)
 
     def command(self, name: str, command: list[str]) -> list[str]:
-        """What to run on the machine for `command` to run on the node, in its working folder."""
+        """Returns the command that runs `command` on the node, in its working folder."""
         node = self.node(name)
         sshd = _sshd(node)
         if not sshd:
@@ -204,7 +206,7 @@ class Lab:
         return commands.enter(node, sshd, pwd.getpwnam(self.layout.user), command)
 
     def exec(self, name: str, command: list[str]) -> int:
-        """The exit code of `command` on the node; more than 128 where a signal ended it."""
+        """Runs `command` on the node; returns its exit code, above 128 if a signal ended it."""
         code = subprocess.run(self.command(name, command), check=False).returncode
         return code if code >= 0 else 128 - code
 
@@ -214,12 +216,12 @@ class Lab:
     def _pair(self, one: str, other: str) -> tuple[Node, Node]:
         first, second = self.node(one), self.node(other)
         if first == second:
-            raise UserError(f"{first.name} cannot be parted from itself; name two nodes")
+            raise UserError(f"{first.name} cannot be partitioned from itself; name two nodes")
         return first, second
 
 
 def lab_names() -> set[str]:
-    """All labs that anything is left of."""
+    """Returns the names of all labs that anything is left of."""
     try:
         folders = [path.name for path in LABS.iterdir()]
     except FileNotFoundError:
@@ -228,7 +230,7 @@ def lab_names() -> set[str]:
 
 
 def remove_lab(name: str) -> None:
-    """End its processes and remove all that carries its name, whatever state it is in."""
+    """Ends its processes and removes everything with its name, whatever state it is in."""
     kernel.check_machine()
     with kernel.one_at_a_time():
         _remove(check_name(name))
@@ -239,9 +241,9 @@ def _remove(name: str) -> None:
     for namespace in namespaces:
         kernel.end_processes(namespace)
     for place in kernel.mounts_below(folder_of(name)):
-        # Lazily: a process of the machine may still stand in it.
+        # Lazily: a process of the machine may still be using it.
         kernel.run(["umount", "--lazy", str(place)])
-    # By name: the kernel removes a namespace, and with it the other end of this link, in its time.
+    # By name: the kernel removes a namespace, and the other end of this link, only later.
     if link_of(name) in kernel.links():
         kernel.run(["ip", "link", "delete", link_of(name)])
     for namespace in namespaces:
@@ -290,7 +292,7 @@ def _write_files(layout: Layout) -> None:
 
 
 def _make_folder(path: Path) -> None:
-    """One that sshd can enter as the one who logs in, whatever root's own habits are."""
+    """Creates a folder that sshd can enter as the user who logs in, whatever root's umask."""
     path.mkdir()
     path.chmod(0o755)
 
@@ -302,8 +304,8 @@ def _boot(layout: Layout, node: Node) -> None:
     deadline = time.monotonic() + BOOTED_WITHIN_S
     while not _sshd(node):  # it writes its pid once it listens
         if time.monotonic() > deadline:
-            said = node.log.read_text(errors="replace") if node.log.exists() else ""
-            raise RunError(f"the sshd of {node.name} did not start: {' '.join(said.split())}")
+            log = node.log.read_text(errors="replace") if node.log.exists() else ""
+            raise RunError(f"the sshd of {node.name} did not start: {' '.join(log.split())}")
         time.sleep(0.01)
 
 
@@ -315,17 +317,17 @@ def _left_over(name: str) -> RunError:
 
 
 def _sshd(node: Node) -> int | None:
-    """The process that holds the node's namespaces; None: the node is not running."""
+    """Returns the process that holds the node's namespaces; None if the node is not running."""
     try:
         pid = int(node.pid_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    # The number may belong to a process of somebody else by now.
+    # The pid may belong to another process by now.
     return pid if any(process.pid == pid for process in kernel.processes(node.namespace)) else None
 
 
 def _user() -> str:
-    """Who called: under sudo not root, so that runs in the lab belong to a person."""
+    """Returns the user who called: under sudo not root, so that the user owns runs in the lab."""
     name = os.environ.get("SUDO_USER", "root")
     try:
         pwd.getpwnam(name)

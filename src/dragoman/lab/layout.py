@@ -1,5 +1,5 @@
-"""Where everything of a lab stands and what its files say: a few numbers come in, names, addresses
-and texts go out. Pure.
+"""The names, addresses and files of a lab: a few numbers come in, names, addresses and texts go
+out. Pure.
 
     /var/lib/dragoman-labs/<name>/
       hosts.toml, ssh_config   for `dragoman train --hosts` and for ssh
@@ -69,7 +69,7 @@ class Layout:
     network: IPv4Network
     count: int
     user: str
-    """Who logs in to the nodes, and owns what is written there."""
+    """The user who logs in to the nodes, and owns what is written there."""
 
     @property
     def folder(self) -> Path:
@@ -139,7 +139,7 @@ class Layout:
 def check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise UserError(
-            f"{name!r} cannot name a lab; write up to 10 small letters, digits and hyphens"
+            f"{name!r} is not a name for a lab; use up to 10 lowercase letters, digits and hyphens"
         )
     return name
 
@@ -149,12 +149,12 @@ def folder_of(name: str) -> Path:
 
 
 def link_of(name: str) -> str:
-    """The one interface that a lab adds to the machine's own."""
+    """Returns the name of the one interface that a lab adds to the machine's own."""
     return f"dlab-{name}"
 
 
 def labs_among(namespaces: Iterable[str], links: Iterable[str], folders: Iterable[str]) -> set[str]:
-    """Names of the labs that any of these is a part of."""
+    """Returns the names of the labs that any of these belong to."""
     matches = [_NAMESPACE.fullmatch(name) for name in namespaces]
     matches += [_LINK.fullmatch(name) for name in links]
     found = {match[1] for match in matches if match}
@@ -167,10 +167,10 @@ def namespaces_of(name: str, namespaces: Iterable[str]) -> list[str]:
 
 
 def free_network(taken: Iterable[IPv4Network]) -> IPv4Network:
-    """A /24 that overlaps with nothing that the machine has an address or a route for.
+    """Returns a /24 that overlaps with no address or route of the machine.
 
-    The second range is set aside for measuring network devices, for machines all of whose 10.x is
-    routed somewhere.
+    The second range is reserved for benchmarks of network devices; it is for machines that route
+    all of 10.x.
     """
     known = list(taken)
     for whole in ("10.77.0.0/16", "10.0.0.0/8", "198.18.0.0/15"):
@@ -238,10 +238,10 @@ def known_hosts(layout: Layout, host_keys: dict[str, str]) -> str:
 
 
 def etc_files(layout: Layout) -> dict[str, str]:
-    """What each node has instead of the machine's own.
+    """Returns the files of /etc that each node has instead of the machine's own.
 
-    sshd lets nobody in whose password is locked, as cloud images have it; keys are all that counts
-    here, so the nodes' own shadow file has a password that fits nothing, which is not locked.
+    sshd rejects users whose password is locked, as in cloud images. Only keys count here, so the
+    nodes' own shadow file has a password that matches nothing, which is not locked.
     """
     names = "".join(f"{node.address} {node.name}\n" for node in layout.nodes)
     return {

@@ -14,7 +14,7 @@ UNLIMITED = 1_000_000_000_000
 
 
 class Bucket(NamedTuple):
-    """Of `tc tbf`: what may leave at once, and what may wait at either end of a link."""
+    """Parameters of `tc tbf`: what may leave at once, and what may wait at either end of a link."""
 
     rate_bits: int
     burst_bytes: int
@@ -23,17 +23,17 @@ class Bucket(NamedTuple):
 
 
 def parse_rate(text: str) -> int:
-    """Bits per second."""
+    """Returns bits per second."""
     if text == "none":
         return UNLIMITED
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(kbit|mbit|gbit)", text.strip().lower())
     if not found:
         raise UserError(
-            f"{text!r} is no rate; write a number with kbit, mbit or gbit, as 100mbit, or none"
+            f"{text!r} is not a rate; write a number with kbit, mbit or gbit (100mbit), or none"
         )
     bits = round(float(found[1]) * BITS[found[2]])
     if not SLOWEST <= bits <= FASTEST:
-        raise UserError(f"{text!r} is out of reach; write a rate from 10kbit to 100gbit, or none")
+        raise UserError(f"{text!r} is out of range; write a rate from 10kbit to 100gbit, or none")
     return bits
 
 
@@ -45,8 +45,9 @@ def rate_text(bits: int) -> str:
 
 
 def bucket(bits: int) -> Bucket:
-    """A burst of 4 ms makes up for timers that fire late, and is below 4 % of a second's bytes.
+    """Returns the bucket for a rate.
 
+    A burst of 4 ms makes up for timers that fire late, and is below 4 % of a second's bytes.
     It is never less than two full packets, without which nothing would pass. Larger packets, which
     the virtual interfaces hand over up to 64 KB at once, are cut by the kernel when they exceed it.
 
@@ -67,9 +68,11 @@ def bucket(bits: int) -> Bucket:
 
 
 def parse_size(text: str) -> int:
-    """Bytes, from 50MB, 1.5GB or 200KB."""
+    """Returns bytes, from 50MB, 1.5GB or 200KB."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(kb|mb|gb)", text.strip().lower())
     size = round(float(found[1]) * {"kb": 1e3, "mb": 1e6, "gb": 1e9}[found[2]]) if found else 0
     if size < 4096:
-        raise UserError(f"{text!r} is no size of a disk; write a number with KB, MB or GB, as 50MB")
+        raise UserError(
+            f"{text!r} is not a disk size; write a number with KB, MB or GB, such as 50MB"
+        )
     return size

@@ -16,7 +16,7 @@ HOSTS_WORD = "{hosts}"
 
 
 class Stopped(BaseException):
-    """A signal came while there was no command yet that it could be passed on to."""
+    """A signal arrived before there was a command to pass it on to."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -26,7 +26,7 @@ class Stopped(BaseException):
 def run_in_lab(
     command: list[str], nodes: int, rate: str, node_rates: Mapping[int, str] | None = None
 ) -> int:
-    """The command's exit code; more than 128 where a signal ended it.
+    """Runs the command in a lab; returns its exit code, above 128 if a signal ended it.
 
     SIGTERM and SIGHUP are passed on to it, a second time as SIGKILL. Ctrl-C is not: a terminal
     sends it to the command as well.
@@ -62,10 +62,10 @@ def run_in_lab(
 
 
 def _handle(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
-    """Handlers from before; what this process was told to ignore, as by nohup, stays ignored."""
+    """Sets the handler and returns the old ones; ignored signals, as by nohup, stay ignored."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    return {number: signal.signal(number, handler) for number in heard}
+    handled = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in handled}
 
 
 def _start(command: list[str], lab: Lab) -> subprocess.Popen[bytes]:

@@ -15,14 +15,14 @@ STOPPED = "T"
 
 @dataclass(frozen=True)
 class Traffic:
-    """Of a node's link, headers included, counted as packets of the link's size.
+    """Bytes of a node's link, headers included, counted as packets of the link's size.
 
     The counters of the interfaces themselves would depend on the rate: they count what the
-    interface is handed, which may be 64 KB with one header.
+    interface receives, which may be 64 KB with one header.
     """
 
     rate_bits: int | None
-    """None: no limit."""
+    """None if there is no limit."""
     sent_bytes: int
     received_bytes: int
     read_at: float
@@ -53,7 +53,7 @@ class NodeStatus:
 
 
 def status(layout: Layout, over_s: float) -> list[NodeStatus]:
-    """Of each node; its speeds are means over the next `over_s` seconds."""
+    """Returns the status of each node; speeds are means over the next `over_s` seconds."""
     before = [traffic(layout, node) for node in layout.nodes]
     time.sleep(over_s)
     return [
@@ -80,8 +80,8 @@ def is_cut(layout: Layout, node: Node) -> bool:
     return "UP" not in kernel.read_json(port)[0]["flags"]
 
 
-def unheard(node: Node) -> set[IPv4Address]:
-    """Addresses that the node has been parted from."""
+def partitioned_from(node: Node) -> set[IPv4Address]:
+    """Returns the addresses that the node is partitioned from."""
     neighbors = ["ip", "-n", node.namespace, "-json", "neighbor", "show", "nud", "permanent"]
     return {
         IPv4Address(entry["dst"])
@@ -98,7 +98,7 @@ def _node_status(layout: Layout, node: Node, before: Traffic) -> NodeStatus:
     now = traffic(layout, node)
     seconds = now.read_at - before.read_at
     processes = kernel.processes(node.namespace)
-    parted = unheard(node)
+    parted = partitioned_from(node)
     return NodeStatus(
         name=node.name,
         address=str(node.address),

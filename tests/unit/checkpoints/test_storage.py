@@ -116,7 +116,7 @@ def test_a_place_that_cannot_be_listed_is_skipped_but_never_taken_for_an_empty_o
     monkeypatch.setattr(type(tmp_path), "iterdir", iterdir)
     assert newest_whole([disk, broken]).step == 5
     assert f"{broken}: cannot be read" in caplog.text
-    with pytest.raises(RunError, match="cannot be read; mend the disk"):
+    with pytest.raises(RunError, match="cannot be read; repair the disk"):
         newest_whole(broken)
 
 

@@ -2,7 +2,7 @@ import json
 import time
 
 from dragoman.cluster.job import Job
-from dragoman.cluster.relay import News, Relay
+from dragoman.cluster.relay import RecordSender, Relay
 from dragoman.cluster.ssh import read_message
 from dragoman.rundir import RunDir
 
@@ -29,13 +29,13 @@ def test_a_run_s_records_are_sent_as_they_grow_and_from_where_home_has_them(tmp_
     events.write_text('{"known": 1}\n{"new": 2}\n')
     known = {f"events/{events.name}": len('{"known": 1}\n')}
     relay = Relay()
-    news = News(relay)
-    news.follow(Job([], 1, "", run=str(run.root), known=known))
-    news.pass_on()
+    sender = RecordSender(relay)
+    sender.follow(Job([], 1, "", run=str(run.root), known=known))
+    sender.send_new()
     with events.open("a") as file:
         file.write('{"newer": 3}\n')
-    news.pass_on()
-    news.follow(Job([], 1, ""))  # one without a run
+    sender.send_new()
+    sender.follow(Job([], 1, ""))  # one without a run
     relay.close()
     pieces = sorted(sent(capsys), key=lambda piece: piece["begin"])
     assert pieces[0]["begin"] == known[f"events/{events.name}"]
@@ -45,7 +45,7 @@ def test_a_run_s_records_are_sent_as_they_grow_and_from_where_home_has_them(tmp_
 
 def test_a_host_says_by_itself_that_it_is_alive(capsys):
     relay = Relay()
-    News(relay)
+    RecordSender(relay)
     deadline = time.monotonic() + 60
     while "alive" not in capsys.readouterr().out:
         assert time.monotonic() < deadline

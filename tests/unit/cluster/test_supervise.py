@@ -51,7 +51,7 @@ def test_a_job_names_the_port_that_leads_to_the_store_from_that_host(member):
 
 def test_a_host_that_falls_silent_is_lost_and_its_ranks_are_named(member, monkeypatch):
     one, other = member("a"), member("b")
-    one.ranks, one.has_spoken = range(2, 4), True
+    one.ranks, one.has_reported = range(2, 4), True
     assert supervise._ended([one, other]) is None
     one.heard_at -= supervise.SILENCE_S + 1
     outcome = supervise._ended([one, other])
@@ -73,7 +73,7 @@ def test_a_connection_that_breaks_loses_the_host_and_an_agent_that_ends_does_not
     member, code, lost
 ):
     one = ended(member(program=f"raise SystemExit({code})"), code)
-    one.has_spoken = True
+    one.has_reported = True
     outcome = supervise._ended([one, member("b")])
     assert outcome.lost == lost
     assert str(outcome.error).startswith("a: ")

@@ -142,10 +142,10 @@ def test_the_verdict_is_a_sentence():
 def test_a_run_that_failed_is_quoted(tmp_path):
     log = tmp_path / "log"
     log.write_text("step 1\nerror: the device is gone\n\n")
-    assert verification._last_words(log, 2) == "the device is gone"
-    assert verification._last_words(log, -9) == "the run was ended by SIGKILL"
+    assert verification._failure_message(log, 2) == "the device is gone"
+    assert verification._failure_message(log, -9) == "the run was ended by SIGKILL"
     log.write_text("Traceback\nKeyError: 3\n\n")
-    assert verification._last_words(log, 1) == "KeyError: 3"
+    assert verification._failure_message(log, 1) == "KeyError: 3"
 
 
 def test_a_kill_reaches_workers_in_sessions_of_their_own_and_lets_none_say_a_word(tmp_path):

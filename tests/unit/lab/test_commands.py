@@ -52,7 +52,7 @@ def test_a_kernel_without_ipv6_is_not_asked_about_it():
 
 
 def test_a_partition_is_at_the_sender():
-    command = commands.forget(FIRST, SECOND)
+    command = commands.block(FIRST, SECOND)
     assert command[:3] == ["ip", "-n", FIRST.namespace]
     assert str(SECOND.address) in command
     assert NOWHERE in command

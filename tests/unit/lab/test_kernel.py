@@ -53,7 +53,7 @@ def test_a_default_route_is_in_nobodys_way(monkeypatch):
 
 def test_what_is_wrong_is_said_before_anything_is_made():
     for arguments, sentence in (
-        ({"name": "Too long a name"}, "cannot name a lab"),
+        ({"name": "Too long a name"}, "is not a name for a lab"),
         ({"nodes": 0}, "1 to 200 nodes, not 0"),
         ({"rate": "fast"}, "is no rate"),
         ({"nodes": 2, "node_rates": {3: "1mbit"}}, "node 3 has a rate, but there are 2 nodes"),

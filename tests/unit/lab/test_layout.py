@@ -32,7 +32,7 @@ def test_names_fit_where_the_kernel_is_short(name):
 
 @pytest.mark.parametrize("name", ["", "Lab", "a b", "../x", "-a", LONGEST + "x", "a\n", "ä"])
 def test_other_names_are_refused(name):
-    with pytest.raises(UserError, match="cannot name a lab"):
+    with pytest.raises(UserError, match="is not a name for a lab"):
         check_name(name)
 
 
