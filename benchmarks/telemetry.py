@@ -35,10 +35,10 @@ from dragoman.telemetry.events import (
     StepDone,
     to_line,
 )
-from dragoman.telemetry.export.tensorboard import tensorboard_exporter
+from dragoman.telemetry.export.tensorboard import TensorBoardFiles
 from dragoman.telemetry.record.sampler import Makers, Sampler, sampling, sensors_of_host
 from dragoman.telemetry.record.status import StatusFile
-from dragoman.telemetry.record.writer import CAPACITY, EventWriter, Exporter
+from dragoman.telemetry.record.writer import CAPACITY, EventWriter
 from dragoman.telemetry.sensors.sensor import AbsentError, Sensor
 
 STEP_S = 0.05
@@ -106,11 +106,9 @@ def show_overhead(root: Path, seconds: float) -> None:
     handing_cpu_s: list[float] = []
     beside_s = 0.0
     with ExitStack() as at_end:
-        exporters: list[Exporter] = [StatusFile(run)]
-        if files := tensorboard_exporter(run.tensorboard, "host"):
-            at_end.callback(files.close)
-            exporters.append(files)
-        events = EventWriter(run.events_of(1, 0), exporters)
+        files = TensorBoardFiles(run.tensorboard, "host")
+        at_end.callback(files.close)
+        events = EventWriter(run.events_of(1, 0), [StatusFile(run), files])
         at_end.callback(events.close)
         makers = made_before(sensors_of_host(run.root, {0: os.getpid()}))
         for block in range(max(9, round(seconds / STEP_S / BLOCK)) | 1):

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from dragoman.telemetry.format_1 import upgraded
+from dragoman.telemetry.format_1 import RENAMED, upgraded
 
 FORMAT = 2
 """Of the events that this version writes. Format 1 had the facts of incidents, ends and sensors in
@@ -253,6 +253,7 @@ _IS_TIME = {
 }
 _TIME_DIGITS = 6
 _INTEGER_LIMIT = 1 << 63
+_HEAD_BYTES = 48
 
 
 class Stamped(NamedTuple):
@@ -275,6 +276,15 @@ def to_line(stamped: Stamped) -> str:
         value = getattr(event, name)
         content[name] = _to_microseconds(value) if is_time else value
     return _encoder.encode(content).decode() + "\n"
+
+
+def kind_of(line: bytes) -> type[Any] | None:
+    """Returns what a line says first of all: {"kind":"step", in older runs {"kind": "step"."""
+    head = line[:_HEAD_BYTES].split(b'"', 4)
+    if len(head) < 5 or head[1] != b"kind":
+        return None
+    name = head[3].decode(errors="replace")
+    return KINDS.get(RENAMED.get(name, name))
 
 
 def from_line(line: str | bytes) -> Stamped | None:

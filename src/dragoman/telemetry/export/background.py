@@ -1,10 +1,8 @@
 """Exports events on a thread of its own, to services that may have to wait for a network."""
 
-import contextlib
 import logging
-import queue
 import threading
-import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
@@ -32,7 +30,8 @@ class BackgroundExporter:
         self._name, self._open = name, open_service
         self._next_step_at = 0.0
         self._has_warned = False
-        self._queue: queue.Queue[Stamped | None] = queue.Queue(CAPACITY)
+        self._waiting: deque[Stamped] = deque()
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -41,36 +40,25 @@ class BackgroundExporter:
             if stamped.monotonic_at < self._next_step_at:
                 return
             self._next_step_at = stamped.monotonic_at + STEPS_EVERY_S
-        with contextlib.suppress(queue.Full):
-            self._queue.put_nowait(stamped)
+        if len(self._waiting) < CAPACITY:
+            self._waiting.append(stamped)
 
     def close(self) -> None:
         """Sends what is waiting, for a bounded time."""
-        try:
-            self._queue.put(None, timeout=CLOSE_TIMEOUT_S)
-        except queue.Full:
-            return
+        self._closing.set()
         self._thread.join(CLOSE_TIMEOUT_S)
 
     def _work(self) -> None:
         try:
             service = self._open()
         except Exception as error:  # whatever a service does, the run goes on
-            logger.warning(f"{self._name} does not get this run's figures: {_in_words(error)}")
-            self._ignore_all()
+            logger.warning(f"{self._name} does not get this run's figures: {first_line_of(error)}")
             return
-        more = True
-        while more:
-            waiting = [self._queue.get()]
-            deadline = time.monotonic() + SEND_EVERY_S
-            while waiting[-1] is not None and (left := deadline - time.monotonic()) > 0:
-                try:
-                    waiting.append(self._queue.get(timeout=left))
-                except queue.Empty:
-                    break
-            more = waiting[-1] is not None
-            events = [stamped for stamped in waiting if stamped is not None]
-            self._try(partial(service.send, events))
+        is_closing = False
+        while not is_closing:
+            is_closing = self._closing.wait(SEND_EVERY_S)
+            if events := [self._waiting.popleft() for _ in range(len(self._waiting))]:
+                self._try(partial(service.send, events))
         self._try(service.close)
 
     def _try(self, action: Callable[[], None]) -> None:
@@ -80,13 +68,9 @@ class BackgroundExporter:
             if not self._has_warned:
                 self._has_warned = True
                 logger.warning(
-                    f"{self._name} misses some of this run's figures: {_in_words(error)}"
+                    f"{self._name} misses some of this run's figures: {first_line_of(error)}"
                 )
 
-    def _ignore_all(self) -> None:
-        while self._queue.get() is not None:
-            pass
 
-
-def _in_words(error: Exception) -> str:
+def first_line_of(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

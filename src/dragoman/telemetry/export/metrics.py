@@ -6,8 +6,10 @@ What stands before the first slash is the group that these programs show togethe
 from collections.abc import Iterator
 
 from dragoman.telemetry.events import (
+    AttemptEnded,
     CheckpointSaved,
     DeviceFound,
+    EndState,
     Evaluated,
     SensorReading,
     Stamped,
@@ -40,11 +42,13 @@ class Rates:
 
 
 class Metrics:
-    """Keeps the last step and the last reading, which some metrics need."""
+    """Keeps of earlier events what some metrics need, and what services want to know at the end."""
 
     def __init__(self, host: str = "", of_rank_only: bool = False) -> None:
         """`of_rank_only`: without what is the same on all ranks, for hosts other than the first."""
         self.step = 0
+        """Of the newest event that has one."""
+        self.end_state: EndState | None = None
         self._host, self._of_rank_only = host, of_rank_only
         self._rates = Rates()
         self._peak_flops: float | None = None
@@ -60,6 +64,8 @@ class Metrics:
                     yield f"step parts/{part} seconds", seconds
                 for way, count in step.traffic_bytes.items():
                     yield f"traffic/{way.replace('_', ' ')} megabytes", count / 1e6
+            case AttemptEnded(state=state):
+                self.end_state = state
             case DeviceFound(peak_flops=float(peak)):
                 self._peak_flops = peak
             case Evaluated() as evaluated:

@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.config import Config
 from dragoman.errors import CorruptFileError
 from dragoman.rundir import RunDir, read_json, write_json
-from dragoman.telemetry.events import AttemptEnded, Stamped
+from dragoman.telemetry.events import Stamped
 from dragoman.telemetry.export.metrics import Metrics
 
 EXPERIMENT = "dragoman"
@@ -39,15 +39,12 @@ class MlflowRun:
         self._metric, self._parameter = mlflow.entities.Metric, mlflow.entities.Param
         self._client = mlflow.MlflowClient(tracking_uri=config.telemetry.mlflow)
         self._metrics = Metrics(host)
-        self._ended = ""
         self._id = self._earlier_id(config, run) or self._new_id(config, run)
         self._client.update_run(self._id, status="RUNNING")
 
     def send(self, events: Sequence[Stamped]) -> None:
         metrics = []
         for stamped in events:
-            if isinstance(stamped.event, AttemptEnded):
-                self._ended = stamped.event.state
             for name, value in self._metrics.of(stamped):
                 if math.isfinite(value):
                     key, at_ms = _FORBIDDEN.sub("", name), int(1000 * stamped.wall_at)
@@ -56,7 +53,8 @@ class MlflowRun:
             self._client.log_batch(self._id, metrics=metrics[begin : begin + AT_ONCE])
 
     def close(self) -> None:
-        self._client.set_terminated(self._id, _STATUS.get(self._ended, "KILLED"))
+        status = _STATUS.get(self._metrics.end_state or "", "KILLED")
+        self._client.set_terminated(self._id, status)
 
     def _earlier_id(self, config: Config, run: RunDir) -> str:
         try:

@@ -1,6 +1,5 @@
 """Serves the newest metrics for Prometheus to fetch, from this machine only."""
 
-import logging
 import re
 import threading
 from collections.abc import Iterator
@@ -16,26 +15,8 @@ from dragoman.telemetry.events import (
 )
 from dragoman.telemetry.export.metrics import COUNTER
 
-logger = logging.getLogger(__name__)
-
 ADDRESS = "127.0.0.1"
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_]")
-
-
-def prometheus_endpoint(port: int, run_name: str, host: str) -> "PrometheusEndpoint | None":
-    """Returns None, with a warning, where there can be no endpoint."""
-    try:
-        return PrometheusEndpoint(port, run_name, host)
-    except ImportError:
-        logger.warning(
-            "there is no endpoint for Prometheus; install it with: pip install dragoman[prometheus]"
-        )
-    except OSError as error:
-        logger.warning(
-            f"telemetry.prometheus_port = {port} cannot be used ({error.strerror}); "
-            "there is no endpoint for Prometheus"
-        )
-    return None
 
 
 class PrometheusEndpoint:

@@ -1,13 +1,10 @@
 """Writes events as TensorBoard shows them: metrics in groups, translations as text."""
 
-import logging
 from pathlib import Path
 from typing import Any
 
 from dragoman.telemetry.events import Evaluated, SensorReading, Stamped, StepDone
 from dragoman.telemetry.export.metrics import Metrics
-
-logger = logging.getLogger(__name__)
 
 SAMPLES = "samples/translations"
 STEPS_EVERY_S = 0.5
@@ -15,29 +12,14 @@ STEPS_EVERY_S = 0.5
 and TensorBoard shows a thousand points of a curve at most."""
 
 
-def tensorboard_exporter(
-    folder: Path, host: str = "", of_rank_only: bool = False
-) -> "TensorBoardFiles | None":
-    """Returns what writes each event it is given; None, with a warning, where that cannot be."""
-    try:
-        return TensorBoardFiles(folder, Metrics(host, of_rank_only))
-    except ImportError:
-        logger.warning(
-            "no TensorBoard files are written; install them with: pip install dragoman[tensorboard]"
-        )
-    except OSError as error:
-        logger.warning(f"{folder}: no TensorBoard files can be written ({error.strerror})")
-    return None
-
-
 class TensorBoardFiles:
-    def __init__(self, folder: Path, figures: Metrics) -> None:
+    def __init__(self, folder: Path, host: str = "", of_rank_only: bool = False) -> None:
         from tensorboard.compat.proto.event_pb2 import Event  # noqa: PLC0415
         from tensorboard.compat.proto.summary_pb2 import Summary  # noqa: PLC0415
         from tensorboard.summary.writer.event_file_writer import EventFileWriter  # noqa: PLC0415
 
         self._new_event, self._new_summary = Event, Summary
-        self._metrics = figures
+        self._metrics = Metrics(host, of_rank_only)
         self._next_step_at = 0.0
         self._writer = EventFileWriter(str(folder))
 

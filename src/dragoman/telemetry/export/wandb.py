@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.config import Config
 from dragoman.errors import CorruptFileError
 from dragoman.rundir import RunDir, read_json, write_json
-from dragoman.telemetry.events import AttemptEnded, Stamped
+from dragoman.telemetry.events import Stamped
 from dragoman.telemetry.export.metrics import Metrics
 
 PROJECT = "dragoman"
@@ -29,7 +29,6 @@ class WandbRun:
     def __init__(self, config: Config, run: RunDir, host: str) -> None:
         wandb = import_wandb()
         self._metrics = Metrics(host)
-        self._ended = ""
         self._run = wandb.init(
             mode=config.telemetry.wandb,
             dir=str(run.root),
@@ -53,14 +52,12 @@ class WandbRun:
 
     def send(self, events: Sequence[Stamped]) -> None:
         for stamped in events:
-            if isinstance(stamped.event, AttemptEnded):
-                self._ended = stamped.event.state
             metrics = {n: value for n, value in self._metrics.of(stamped) if math.isfinite(value)}
             if metrics:
                 self._run.log(metrics | {"step": self._metrics.step})
 
     def close(self) -> None:
-        self._run.finish(exit_code=1 if self._ended == "failed" else 0)
+        self._run.finish(exit_code=1 if self._metrics.end_state == "failed" else 0)
 
 
 def _identity(run: RunDir) -> str:

@@ -4,16 +4,14 @@ One by one, as objects; `reader` reads a long run as a whole, into tables.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import KINDS, Stamped, from_line
-from dragoman.telemetry.format_1 import RENAMED
+from dragoman.telemetry.events import KINDS, Stamped, from_line, kind_of
 
 _NAME = re.compile(r"attempt-(\d+)-rank-(\d+)\.jsonl")
-_HEADS = ('{{"kind":"{}"', '{{"kind": "{}"')
 
 
 class Recorded(NamedTuple):
@@ -29,7 +27,7 @@ def event_files(run: RunDir) -> list[tuple[int, int, Path]]:
 
 
 def read_events(
-    run: RunDir, rank: int | None = None, kinds: Collection[type[Any]] | None = None
+    run: RunDir, rank: int | None = None, kinds: Collection[type[Any]] = KINDS.values()
 ) -> list[Recorded]:
     """Returns all events in order of attempt, rank and time; of one rank and of some kinds when
     named. Lines of other kinds cost next to nothing."""
@@ -37,7 +35,7 @@ def read_events(
         Recorded(attempt, writer, stamped)
         for attempt, writer, path in event_files(run)
         if rank is None or rank == writer
-        for stamped in _stamped(path, kinds)
+        for stamped in _stamped(path, set(kinds))
     ]
 
 
@@ -45,12 +43,8 @@ def attempts_so_far(run: RunDir) -> int:
     return max((attempt for attempt, _, _ in event_files(run)), default=0)
 
 
-def _stamped(path: Path, kinds: Collection[type[Any]] | None) -> Iterator[Stamped]:
-    known = KINDS | {before: KINDS[now] for before, now in RENAMED.items()}
-    names = [name for name, kind in known.items() if kinds is None or kind in kinds]
-    # The second form is that of older runs.
-    heads = tuple(form.format(name) for name in names for form in _HEADS)
-    with path.open(encoding="utf-8", errors="replace") as file:
+def _stamped(path: Path, kinds: Set[type[Any]]) -> Iterator[Stamped]:
+    with path.open("rb") as file:
         for line in file:
-            if line.startswith(heads) and (stamped := from_line(line)):
+            if kind_of(line) in kinds and (stamped := from_line(line)):
                 yield stamped

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dragoman.telemetry.events import KINDS, Stamped, from_line
+from dragoman.telemetry.events import KINDS, Stamped, from_line, kind_of
 from dragoman.telemetry.read.patterns import Lines, NumberIndex, pattern_of, read_alike
 from dragoman.telemetry.read.tables import (
     TIMES,
@@ -32,8 +32,6 @@ _FIELDS = {kind: fields_of(kind) for kind in KINDS.values()}
 _NUMERIC = {
     kind for kind in _FIELDS if all(f.is_group or f.type != "O" for f in _FIELDS[kind])
 }  # nothing but numbers, and groups of numbers
-_HEAD_BYTES = 48
-"""Where a line says its kind, first of all."""
 
 
 class Parsed(NamedTuple):
@@ -53,7 +51,7 @@ def parse(text: bytes) -> Parsed:
     patterns = 0
     while len(left):
         line = lines[left[0]]
-        kind = _kind_of(line)
+        kind = kind_of(line)
         if kind in _NUMERIC and patterns < MOST_PATTERNS:
             patterns += 1
             if alike := _read_alike(kind, line, lines, left):
@@ -67,13 +65,6 @@ def parse(text: bytes) -> Parsed:
         parts[kind].append(table)
     tables = {kind: _in_order(kind, own) for kind, own in parts.items()}
     return Parsed(tables, line_count - sum(map(len, tables.values())))
-
-
-def _kind_of(line: bytes) -> type[Any] | None:
-    # {"kind":"step", in older runs {"kind": "step"
-    head = line[:_HEAD_BYTES].split(b'"', 4)
-    is_event = len(head) == 5 and head[1] == b"kind"
-    return KINDS.get(head[3].decode(errors="replace")) if is_event else None
 
 
 def _in_order(kind: type[Any], parts: Sequence[Table]) -> Table:

@@ -90,6 +90,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
             yield text if text.endswith(b"\n") else text + file.readline()
 
 
+@np.errstate(all="ignore")  # damaged lines hold any number; who reads the tables leaves those out
 def _put_on_one_timeline(tables: dict[type[Any], Table]) -> None:
     """Gives each table its column `at`."""
     begins: dict[FileKey, tuple[float, float]] = {}

@@ -12,6 +12,7 @@ from dragoman.telemetry.sensors.disk import Disk
 from dragoman.telemetry.sensors.gpu import Gpus
 from dragoman.telemetry.sensors.memory import Memory
 from dragoman.telemetry.sensors.network import Network, Tcp
+from dragoman.telemetry.sensors.processes import Processes
 from dragoman.telemetry.sensors.processor import Processor
 from dragoman.telemetry.sensors.sensor import Sensor
 
@@ -29,8 +30,9 @@ def sensors_of_host(run_folder: Path, processes: Mapping[int, int]) -> Makers:
     return {
         "gpu": Gpus,
         "disk": lambda: Disk(run_folder),
-        "memory": lambda: Memory(processes),
-        "processor": lambda: Processor(processes),
+        "memory": Memory,
+        "processes": lambda: Processes(processes),
+        "processor": Processor,
         "tcp": Tcp,
         "network": Network,
     }

@@ -47,7 +47,7 @@ class EventWriter:
         self._file: IO[bytes] | None = None
         self._waiting: deque[Stamped] = deque()
         self._wake = threading.Event()
-        self._closing = self._is_closed = False
+        self._closing = False
         self._drop_lock = threading.Lock()
         self._dropped = self._emitted_drops = 0
         self._emit_drops_at = 0.0
@@ -73,9 +73,9 @@ class EventWriter:
 
     def close(self) -> None:
         """Writes what is waiting, for a bounded time, and logs how much is missing."""
-        if self._is_closed:
+        if self._closing:
             return
-        self._is_closed = self._closing = True
+        self._closing = True
         self._wake.set()
         self._thread.join(CLOSE_TIMEOUT_S)
         if missing := self._dropped + len(self._waiting):

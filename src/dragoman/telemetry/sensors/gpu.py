@@ -27,9 +27,10 @@ class Gpus(Sensor):
         for device in self._devices:
             if (handle := self._asked(f"gpu/{device}", self._handle, device)) is None:
                 continue
-            for value, ask in _QUESTIONS.items():
-                answers = self._asked(f"gpu/{device}/{value}", ask, handle) or {}
-                values |= {f"gpu/{device}/{name}": answers[name] for name in answers}
+            for question, ask in _QUESTIONS.items():
+                name = f"gpu/{device}/{question}"
+                if (answer := self._asked(name, ask, handle)) is not None:
+                    values[name] = answer
         if not values:  # the driver is gone; what some models lack is never all
             reasons = list(self.missing.values())
             raise AbsentError(reasons[0] if reasons else "NVML: no GPU answers")
@@ -52,45 +53,22 @@ class Gpus(Sensor):
         return self._handles[device]
 
 
-def _utilization(handle: Any) -> dict[str, float]:
-    rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
-    return {"utilization_percent": rates.gpu, "memory_utilization_percent": rates.memory}
-
-
-def _memory(handle: Any) -> dict[str, float]:
-    memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-    return {"memory_used_bytes": memory.used, "memory_total_bytes": memory.total}
-
-
-def _single(name: str, ask: Callable[[Any], float]) -> Callable[[Any], dict[str, float]]:
-    return lambda handle: {name: ask(handle)}
-
-
 # Asked one by one, since a model of GPU may lack any of them.
-_QUESTIONS: dict[str, Callable[[Any], dict[str, float]]] = {
-    "utilization_percent": _utilization,
-    "memory_used_bytes": _memory,
-    "power_w": _single("power_w", lambda h: pynvml.nvmlDeviceGetPowerUsage(h) / _KILO),
-    "power_limit_w": _single(
-        "power_limit_w", lambda h: pynvml.nvmlDeviceGetEnforcedPowerLimit(h) / _KILO
-    ),
-    "sm_clock_mhz": _single(
-        "sm_clock_mhz", lambda h: pynvml.nvmlDeviceGetClockInfo(h, pynvml.NVML_CLOCK_SM)
-    ),
-    "memory_clock_mhz": _single(
-        "memory_clock_mhz", lambda h: pynvml.nvmlDeviceGetClockInfo(h, pynvml.NVML_CLOCK_MEM)
-    ),
-    "temperature_c": _single(
-        "temperature_c",
-        lambda h: pynvml.nvmlDeviceGetTemperature(h, pynvml.NVML_TEMPERATURE_GPU),
-    ),
+_QUESTIONS: dict[str, Callable[[Any], float]] = {
+    "utilization_percent": lambda h: pynvml.nvmlDeviceGetUtilizationRates(h).gpu,
+    "memory_utilization_percent": lambda h: pynvml.nvmlDeviceGetUtilizationRates(h).memory,
+    "memory_used_bytes": lambda h: pynvml.nvmlDeviceGetMemoryInfo(h).used,
+    "memory_total_bytes": lambda h: pynvml.nvmlDeviceGetMemoryInfo(h).total,
+    "power_w": lambda h: pynvml.nvmlDeviceGetPowerUsage(h) / _KILO,
+    "power_limit_w": lambda h: pynvml.nvmlDeviceGetEnforcedPowerLimit(h) / _KILO,
+    "sm_clock_mhz": lambda h: pynvml.nvmlDeviceGetClockInfo(h, pynvml.NVML_CLOCK_SM),
+    "memory_clock_mhz": lambda h: pynvml.nvmlDeviceGetClockInfo(h, pynvml.NVML_CLOCK_MEM),
+    "temperature_c": lambda h: pynvml.nvmlDeviceGetTemperature(h, pynvml.NVML_TEMPERATURE_GPU),
     # NVML watches the bus for 20 ms to answer each of these, in KB/s.
-    "pcie_sent_bytes_per_s": _single(
-        "pcie_sent_bytes_per_s",
-        lambda h: _KILO * pynvml.nvmlDeviceGetPcieThroughput(h, pynvml.NVML_PCIE_UTIL_TX_BYTES),
+    "pcie_sent_bytes_per_s": lambda h: (
+        _KILO * pynvml.nvmlDeviceGetPcieThroughput(h, pynvml.NVML_PCIE_UTIL_TX_BYTES)
     ),
-    "pcie_received_bytes_per_s": _single(
-        "pcie_received_bytes_per_s",
-        lambda h: _KILO * pynvml.nvmlDeviceGetPcieThroughput(h, pynvml.NVML_PCIE_UTIL_RX_BYTES),
+    "pcie_received_bytes_per_s": lambda h: (
+        _KILO * pynvml.nvmlDeviceGetPcieThroughput(h, pynvml.NVML_PCIE_UTIL_RX_BYTES)
     ),
 }

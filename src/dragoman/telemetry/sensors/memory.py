@@ -1,6 +1,4 @@
-"""Memory of the host, and what each of its ranks holds of it."""
-
-from collections.abc import Mapping
+"""Memory of the host."""
 
 import psutil
 
@@ -8,14 +6,9 @@ from dragoman.telemetry.sensors.sensor import Sensor
 
 
 class Memory(Sensor):
-    def __init__(self, processes: Mapping[int, int]) -> None:
-        """`processes`: rank -> process id."""
-        super().__init__()
-        self._processes = dict(processes)
-
     def read(self) -> dict[str, float]:
         memory, swap = psutil.virtual_memory(), psutil.swap_memory()
-        values: dict[str, float] = {
+        return {
             "memory/total_bytes": memory.total,
             "memory/used_bytes": memory.used,
             "memory/available_bytes": memory.available,
@@ -23,12 +16,3 @@ class Memory(Sensor):
             "memory/swap_in_bytes_total": swap.sin,
             "memory/swap_out_bytes_total": swap.sout,
         }
-        for rank, process in self._processes.items():
-            name = f"rank/{rank}/resident_bytes"
-            if name in self.missing:
-                continue
-            try:
-                values[name] = psutil.Process(process).memory_info().rss
-            except psutil.Error as error:
-                self.missing[name] = str(error)
-        return values

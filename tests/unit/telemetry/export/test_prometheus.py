@@ -1,6 +1,5 @@
 import math
 import socket
-import sys
 import urllib.request
 
 import pytest
@@ -13,7 +12,7 @@ from dragoman.telemetry.events import (
     Stamped,
     StepDone,
 )
-from dragoman.telemetry.export.prometheus import prometheus_endpoint
+from dragoman.telemetry.export.prometheus import PrometheusEndpoint
 
 parser = pytest.importorskip("prometheus_client.parser")
 
@@ -26,7 +25,7 @@ def a_free_port():
 
 @pytest.fixture
 def endpoint():
-    endpoint = prometheus_endpoint(a_free_port(), "demo", "node1")
+    endpoint = PrometheusEndpoint(a_free_port(), "demo", "node1")
     yield endpoint
     endpoint.close()
 
@@ -84,18 +83,3 @@ def test_sensors_have_their_device_as_a_label_and_counters_are_counters(endpoint
 
 def test_it_listens_on_this_machine_only(endpoint):
     assert endpoint._server.server_address[0] == "127.0.0.1"
-
-
-def test_a_port_that_is_taken_is_a_warning(caplog):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        assert prometheus_endpoint(port, "demo", "node1") is None
-    assert f"telemetry.prometheus_port = {port} cannot be used" in caplog.text
-
-
-def test_without_the_package_there_is_one_helpful_sentence(monkeypatch, caplog):
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    assert prometheus_endpoint(9100, "demo", "node1") is None
-    assert "pip install dragoman[prometheus]" in caplog.text

@@ -1,7 +1,7 @@
 import pytest
 
 from dragoman.telemetry.events import CheckpointSaved, Evaluated, SensorReading, Stamped, StepDone
-from dragoman.telemetry.export.tensorboard import tensorboard_exporter
+from dragoman.telemetry.export.tensorboard import TensorBoardFiles
 
 accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 
@@ -22,7 +22,7 @@ def shown(folder):
 
 
 def test_tensorboard_reads_scalars_and_translations(tmp_path):
-    exporter = tensorboard_exporter(tmp_path)
+    exporter = TensorBoardFiles(tmp_path)
     for number in (1, 2):
         exporter(Stamped(number, number, step(number)))
     sample = {"source": "a cat", "translation": "eine Katze", "reference": "eine Katze"}
@@ -49,7 +49,7 @@ def test_tensorboard_reads_scalars_and_translations(tmp_path):
 
 
 def test_sensors_are_grouped_by_host_and_counters_shown_as_rates(tmp_path):
-    exporter = tensorboard_exporter(tmp_path, "node1")
+    exporter = TensorBoardFiles(tmp_path, "node1")
     exporter(Stamped(100.0, 10.0, step(7)))
     exporter(Stamped(101.0, 11.0, reading(1_000)))
     exporter(Stamped(103.0, 13.0, reading(5_000)))
@@ -63,7 +63,7 @@ def test_sensors_are_grouped_by_host_and_counters_shown_as_rates(tmp_path):
 
 
 def test_of_fast_steps_some_are_shown(tmp_path):
-    exporter = tensorboard_exporter(tmp_path)
+    exporter = TensorBoardFiles(tmp_path)
     for number in range(40):
         exporter(Stamped(number / 20, 100 + number / 20, step(number)))
     exporter.close()
@@ -71,7 +71,7 @@ def test_of_fast_steps_some_are_shown(tmp_path):
 
 
 def test_other_hosts_show_only_what_is_their_own(tmp_path):
-    exporter = tensorboard_exporter(tmp_path, "node2", of_rank_only=True)
+    exporter = TensorBoardFiles(tmp_path, "node2", of_rank_only=True)
     exporter(Stamped(100.0, 10.0, step(7)))
     exporter(Stamped(101.0, 11.0, reading(1_000)))
     exporter.close()
@@ -81,15 +81,3 @@ def test_other_hosts_show_only_what_is_their_own(tmp_path):
         "traffic/sent megabytes",
         "node2 cpu/percent",
     }
-
-
-def test_without_tensorboard_training_is_warned_and_goes_on(tmp_path, monkeypatch, caplog):
-    monkeypatch.setitem(__import__("sys").modules, "tensorboard.compat.proto.event_pb2", None)
-    assert tensorboard_exporter(tmp_path) is None
-    assert "pip install dragoman[tensorboard]" in caplog.text
-
-
-def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path, caplog):
-    (tmp_path / "file").write_text("not a folder")
-    assert tensorboard_exporter(tmp_path / "file" / "tensorboard") is None
-    assert "no TensorBoard files can be written" in caplog.text

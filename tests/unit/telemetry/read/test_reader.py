@@ -182,3 +182,14 @@ def test_lines_with_a_number_for_a_text_are_passed_over(run):
     found = read_tables(run)
     assert [len(found[kind]) for kind in (AttemptStarted, StepDone, AttemptEnded)] == [0, 1, 0]
     assert found.unread_lines == 2
+
+
+@pytest.mark.parametrize("damage", ["-Infinity", "Infinity", "NaN", "-1e308"])
+def test_a_damaged_time_leaves_the_others_readable(run, damage):
+    for rank in range(2):
+        events = [ClockOffset("host", 0.0, 0.0, 0.001), *(step(n) for n in range(1, 4))]
+        path = write(run, 1, rank, events)
+        path.write_text(path.read_text().replace('"monotonic_at":0.0', f'"monotonic_at":{damage}'))
+    found = read_tables(run)
+    assert found.unread_lines == 0
+    assert found[StepDone]["monotonic_at"].tolist() == [1, 2, 3, 1, 2, 3]
