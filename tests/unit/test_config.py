@@ -113,7 +113,10 @@ def test_a_number_out_of_its_bounds_is_refused_with_them(text, override, sentenc
     [
         ("name=größe", "name = 'größe' should be 1 to 200 letters from a to z or A to Z, digits,"),
         ('name="a\\n"', "name = 'a\\n' should be 1 to 200 letters"),
-        ("preemption.metadata_address=x", "= 'x' should be an address without a path, such as http:"),
+        (
+            "preemption.metadata_address=x",
+            "= 'x' should be an address without a path, such as http:",
+        ),
         (f"data.folder={'x' * 5000}", "... should have at most 4096 characters"),
         ("training.steps=many", "training.steps = 'many' should be integer"),
         ("data.train=[]", "data.train is too short; at least 1 must be there"),
