@@ -53,7 +53,7 @@ class BatchPlan:
         if not len(lengths):
             raise UserError(
                 "the prepared data has no training pair in an epoch; raise the weights of the "
-                "sources in data.train or bring more data, and prepare it again"
+                "sources in data.train or add data, and prepare it again"
             )
         longest = int(lengths.max())
         if longest > micro_batch_tokens:
@@ -84,7 +84,7 @@ class BatchPlan:
         if wanted > len(lengths):
             raise UserError(
                 f"{len(lengths)} training pairs are too few for {wanted} micro-batches; raise "
-                "training.micro_batch_tokens or bring more data"
+                "training.micro_batch_tokens or add data"
             )
         self._bounds = _cut_into(cells, wanted, micro_batch_tokens)
         self._epoch_cached = lru_cache(maxsize=2)(self._epoch)

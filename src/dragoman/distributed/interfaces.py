@@ -35,7 +35,7 @@ def interface_between_ranks() -> str | None:
 
 
 def _own_address_towards(address: str, port: int) -> str | None:
-    """Returns the address the kernel would send from; connecting a datagram socket sends nothing."""
+    """Returns the address the kernel would send from; a datagram socket connects silently."""
     try:
         family, kind, protocol, _, target = socket.getaddrinfo(
             address, port, type=socket.SOCK_DGRAM

@@ -98,7 +98,7 @@ def make_plan(config: Config) -> Plan:
         raise UserError(f"{folder}: is a file; set data.prepared to a folder")
     if folder.is_dir() and any(folder.iterdir()) and not any(path.exists() for path in known):
         raise UserError(
-            f"{folder}: holds files that are not prepared data, and nothing was touched; "
+            f"{folder}: holds files that are not prepared data, and nothing was changed; "
             "set data.prepared to another folder"
         )
     plan = Plan(config, _input_files(config))
@@ -120,7 +120,7 @@ def _verify_hashes(plan: Plan) -> None:
                 if found != expected:
                     raise UserError(
                         f"{path}: its sha256 is {found} and data.{split}.{number}.sha256 is "
-                        f"{expected}; bring the right file or correct the recipe"
+                        f"{expected}; get the right file or correct the recipe"
                     )
 
 
@@ -169,7 +169,7 @@ def _input_file(path: Path, before: InputFile | None) -> InputFile:
             return before
         raise UserError(f"{path}: no such file; put it there or set data.folder") from None
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); bring it again") from error
+        raise UserError(f"{path}: cannot be read ({error.strerror}); get it again") from error
 
 
 def _hash(path: Path, size: int) -> str:

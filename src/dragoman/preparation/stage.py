@@ -66,7 +66,7 @@ class Stage:
         return list(map(Pair, *lines))
 
     def keys(self, number: int) -> npt.NDArray[np.uint64]:
-        """Returns the array memory-mapped: of billions of pairs only a range of keys is read at once."""
+        """Returns the array memory-mapped: of billions of pairs only a range is read at once."""
         path = self._whole(number, "keys")
         if not path.stat().st_size:
             return np.empty(0, dtype=np.uint64)
