@@ -1,4 +1,4 @@
-"""What a person at the command line sees: log records as lines, and bars while waiting.
+"""Command-line output: log records as lines, and progress bars.
 
 Nothing is shown before `console_output` is entered, which only programs do: whoever uses Dragoman
 as a library gets the same lines as records of the logger `dragoman`.
@@ -24,7 +24,7 @@ PLAIN_EVERY_S = 5.0
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Whoever has read our output is gone; what writes it, a run say, goes on without them."""
+        """Continues without output: its reader is gone, but the run is not done."""
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
@@ -34,7 +34,7 @@ _error_console = _Console(highlight=False, soft_wrap=True, stderr=True)
 
 
 def open_missing_streams() -> None:
-    """A program that was started with its output closed writes to nowhere instead."""
+    """Replaces closed standard streams by /dev/null."""
     nowhere = Path(os.devnull)
     sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
     sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
@@ -71,7 +71,7 @@ def _is_shown() -> bool:
 
 
 class _Lines(logging.Handler):
-    """Shows what a run does, on standard output."""
+    """Shows records below WARNING on standard output."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno < logging.WARNING:
@@ -101,7 +101,7 @@ def write_last_error(text: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """12 s, 3 min 5 s, 2 h 10 min, 1 d 4 h: two units, so that it reads at a glance."""
+    """Returns 12 s, 3 min 5 s, 2 h 10 min or 1 d 4 h: at most two units."""
     whole = max(0, round(seconds))
     for size, unit, smaller_size, smaller in (
         (86_400, "d", 3600, "h"),
@@ -115,7 +115,7 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Shows how far a piece of work is, once it has taken longer than a person likes to wait.
+    """Shows the progress of a piece of work, once it takes longer than a short wait.
 
     On a terminal: a bar that goes away when the work is done. Elsewhere: a line now and then, which
     is a log record where there is no command line.
@@ -144,7 +144,7 @@ class Progress:
     def advance(self, amount: int = 1) -> None:
         self._done += amount
         if self._done % 256 and amount == 1:
-            return  # looking at the clock for each of millions of pairs would be felt
+            return  # reading the clock for each of millions of pairs would be slow
         now = time.monotonic()
         if now < self._next_show:
             return

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree; every message is a sentence that says what to do next.
+"""All errors, as one tree; every message is a sentence with what to do next.
 
 DragomanError
 ├── UserError              the command, the recipe or a file given by the user; exit code 2
@@ -33,7 +33,7 @@ class DragomanError(Exception):
     def __init__(self, *message: str, culprit: NamedRank | None = None) -> None:
         super().__init__(*message)
         self.culprit = culprit
-        """The one rank that it happened to; None: several, or nobody knows."""
+        """The one rank that it happened to; None if there were several, or it is unknown."""
 
 
 class UserError(DragomanError):
@@ -53,7 +53,7 @@ class CorruptFileError(RunError):
 
 
 class StorageError(RunError):
-    """The system would not write: `reason` is what it said."""
+    """The system refused to write, for this `reason`."""
 
     def __init__(self, path: Path, doing: str, reason: str) -> None:
         super().__init__(
@@ -63,7 +63,7 @@ class StorageError(RunError):
         self.path, self.doing, self.reason = path, doing, reason
 
     def __reduce__(self) -> tuple[type["StorageError"], tuple[Path, str, str]]:
-        # So that it comes whole out of another process; exceptions are made again from their parts.
+        # Lets it be pickled: exceptions of other processes are rebuilt from these arguments.
         return StorageError, (self.path, self.doing, self.reason)
 
 
@@ -91,9 +91,9 @@ class FailedElsewhereError(RunError):
 
 @contextmanager
 def storage_errors(path: Path, doing: str) -> Iterator[None]:
-    """Turn the system's refusal to write into a sentence about what a person knows: `path`.
+    """Turns the system's refusal to write into an error about `path`, which the user knows.
 
-    Nested, the outermost speaks: not of a temporary file, but of what it was to become.
+    If nested, the outermost wins: it names the final file, not a temporary one.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Where the recipes that come with Dragoman are: beside the package, or in its checkout."""
+"""Finds the recipes that are shipped with Dragoman: in the package, or in its checkout."""
 
 from pathlib import Path
 
@@ -24,6 +24,6 @@ def find_recipe(recipe: Path | str) -> Path:
 def shipped_recipe(name: str) -> Path:
     path = recipes_folder() / f"{name}.toml"
     if not path.exists():
-        raise UserError(f"the recipe {name} did not come with this installation; install it again")
+        raise UserError(f"the recipe {name} is missing from this installation; install it again")
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

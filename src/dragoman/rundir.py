@@ -1,4 +1,4 @@
-"""The run directory: names of its files, and writes that are whole or do not happen."""
+"""The run directory: names of its files, and atomic writes."""
 
 import errno
 import fcntl
@@ -17,10 +17,10 @@ from typing import Any, Literal
 from dragoman.errors import CorruptFileError, storage_errors
 
 MOST_JSON_BYTES = 256_000_000
-"""Of a file that is read as a whole: far more than the largest data passport."""
+"""Most bytes of a file that is read as a whole: far more than the largest data passport."""
 MOST_ID_BYTES = 1000
 
-# Beside a file that is being written whole, until it is renamed. The second kind of ending is what
+# Names of files that are being written, until they are renamed. The second kind of ending is what
 # Python's tempfile gave them before.
 _UNFINISHED = re.compile(
     r"\.(run-id|config\.toml|report\.(html|md)|[\w.-]+\.(json|txt))-([0-9a-f]{16}|[a-z0-9_]{8})"
@@ -34,7 +34,7 @@ _OWN_FILE = re.compile(
 
 @dataclass(frozen=True)
 class RunDir:
-    """Where everything of a run stands; the contract between training and all that reads it."""
+    """The paths of a run's files: the contract between training and all that reads them."""
 
     root: Path
 
@@ -44,7 +44,7 @@ class RunDir:
 
     @property
     def id(self) -> Path:
-        """Tells this run from all others, whatever their folders are called."""
+        """Id that distinguishes this run from all others, whatever their folders are called."""
         return self.root / "run-id"
 
     @property
@@ -69,11 +69,11 @@ class RunDir:
 
     @property
     def references(self) -> Path:
-        """Of the sentences that evaluations during training translate, one a line."""
+        """References of the sentences that evaluations during training translate, one per line."""
         return self.root / "translations" / "references.txt"
 
     def translations(self, step: int) -> Path:
-        """Of the evaluation after this step, line by line beside `references`."""
+        """Translations of the evaluation after this step, line by line like `references`."""
         return self.root / "translations" / f"step-{step:08d}.txt"
 
     def report(self, suffix: str) -> Path:
@@ -83,7 +83,7 @@ class RunDir:
         return self.root / f"evaluation-{split}.json"
 
     def evaluation_text(self, split: str, what: Literal["translations", "references"]) -> Path:
-        """Beside `evaluation`, one sentence a line."""
+        """Texts that belong to `evaluation`, one sentence per line."""
         return self.root / f"evaluation-{split}.{what}.txt"
 
     def events_of(self, attempt: int, rank: int) -> Path:
@@ -98,7 +98,7 @@ def has_id(run: RunDir, run_id: str) -> bool:
 
 
 def is_own_file(run: RunDir, path: Path) -> bool:
-    """Whether `path`, or what it links to, is what the run itself keeps there."""
+    """Returns whether `path`, or what it links to, is one of the run's own files."""
     root = run.root.resolve()
     folders = [
         folder.resolve()
@@ -112,7 +112,7 @@ def is_own_file(run: RunDir, path: Path) -> bool:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace `path` in one step: a reader sees the old content or the new, never a part."""
+    """Replaces `path` atomically: a reader sees the old content or the new, never a part."""
     data = content.encode() if isinstance(content, str) else content
     with storage_errors(path, f"writing {path.name}"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what killed processes have left of files that they were writing whole."""
+    """Removes partial files that killed processes have left."""
     for path in folder.glob(".*"):
         if _UNFINISHED.fullmatch(path.name):
             with suppress(OSError), path.open("rb") as file:
@@ -138,7 +138,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def _open_beside(path: Path) -> tuple[int, Path]:
-    """A new file beside `path`, locked as long as it is open."""
+    """Creates a temporary file next to `path`, locked as long as it is open."""
     while True:
         beside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
         # Opened like this, the kernel applies the umask, which cannot be read without changing it.
@@ -147,7 +147,7 @@ def _open_beside(path: Path) -> tuple[int, Path]:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return descriptor, beside
-        os.close(descriptor)  # taken for a leftover before it was locked
+        os.close(descriptor)  # removed as a leftover before it was locked
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -155,12 +155,12 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def write_sentences(path: Path, sentences: Iterable[str]) -> None:
-    """One a line; line feeds inside them become spaces, which no score tells apart."""
+    """Writes one per line; line feeds inside become spaces, which makes no difference to scores."""
     write_whole(path, "".join(sentence.replace("\n", " ") + "\n" for sentence in sentences))
 
 
 def read_sentences(path: Path) -> list[str] | None:
-    """None: there is no such file, or it cannot be read as UTF-8 text."""
+    """Returns the lines; None if there is no such file, or it is not UTF-8 text."""
     try:  # as bytes: text mode would end lines at carriage returns inside them too
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError):
@@ -169,8 +169,10 @@ def read_sentences(path: Path) -> list[str] | None:
 
 
 def read_bounded(path: Path, most_bytes: int) -> bytes:
-    """The content of a regular file; an OSError for a pipe or a device, which may have no end, and
-    for a file that is larger than anything that belongs there."""
+    """Returns the content of a regular file.
+
+    Raises OSError for a pipe or a device, which may have no end, and for a file that is larger
+    than `most_bytes`."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     with path.open("rb") as file:
@@ -200,7 +202,7 @@ def sha256_of(path: Path) -> str:
 
 
 def sync_folder(path: Path) -> None:
-    """Make renames inside `path` survive a power cut."""
+    """Makes renames inside `path` survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -16,7 +16,7 @@ Ids = list[int]
 _SPACE = "\u2581"  # how SentencePiece writes a space inside a piece
 WORDS_REMEMBERED = 1_000_000
 LONGEST_LEARNED_BYTES = 4192
-"""SentencePiece passes over longer lines. Its default: naming it would change the model's bytes."""
+"""SentencePiece skips longer lines. Its default: setting it would change the model's bytes."""
 _LINES_AT_ONCE = 256  # few enough for their words to stay in the processor's cache
 
 
@@ -34,7 +34,7 @@ class Tokenizer:
         if self.end < 0:
             raise UserError(f"{origin}: has no end-of-sentence piece; learn it with an eos_id")
         # Models learned elsewhere may lack these two. Sequences carry their lengths, so the
-        # padding's id is never looked at, and the end piece can start a translation as well.
+        # padding's id is never read, and the end piece can start a translation as well.
         self.start: int = self._pieces.bos_id() if self._pieces.bos_id() >= 0 else self.end
         self.padding: int = self._pieces.pad_id() if self._pieces.pad_id() >= 0 else self.end
         self.unknown: int = self._pieces.unk_id()
@@ -47,12 +47,12 @@ class Tokenizer:
             raise UserError(f"{path}: cannot be read ({error.strerror}); check the name") from error
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
-        """Each text as ids, ending with the end piece."""
+        """Returns each text as ids, ending with the end piece."""
         encoded: list[Ids] = self._pieces.encode(list(texts), out_type=int, add_eos=True)
         return encoded
 
     def splits_at_spaces(self) -> bool:
-        """Whether encoding a line is encoding its words one after the other."""
+        """Returns whether encoding a line equals encoding its words one after the other."""
         pieces = (self._pieces.id_to_piece(number) for number in range(self.size))
         if any(_SPACE in piece[1:] for piece in pieces):
             return False
@@ -65,10 +65,10 @@ class Tokenizer:
 
 
 class WordCache:
-    """Encodes like its tokenizer, but each word once: several times as fast on a corpus.
+    """Encodes like its tokenizer, but each word only once: several times as fast on a corpus.
 
-    Right only where no piece reaches over a space, so a model that has such pieces, or that treats
-    the first word of a line in its own way, is asked line by line as ever.
+    Correct only if no piece spans a space, so models with such pieces, or with special treatment of
+    the first word of a line, encode line by line as usual.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -99,7 +99,7 @@ class WordCache:
 
 
 def learn_tokenizer(texts: Iterable[str], settings: TokenizerSettings) -> Tokenizer:
-    """Learn pieces from lines of both languages. The same lines give the same bytes."""
+    """Learns pieces from lines of both languages. The same lines give the same bytes."""
     learned = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(

@@ -1,4 +1,4 @@
-"""Which code this is: the version's number, and a hash that tells two states of it apart."""
+"""Identifies this code: its version number, and a hash of its modules."""
 
 import hashlib
 from functools import cache
@@ -7,7 +7,7 @@ from pathlib import Path
 
 @cache
 def code_hash() -> str:
-    """Of every module of the package; equal where the same code is installed."""
+    """Returns a hash of every module of the package, equal for the same code."""
     package = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py"), key=lambda path: path.relative_to(package).parts):

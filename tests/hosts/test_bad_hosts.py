@@ -64,7 +64,7 @@ def test_a_key_that_is_not_let_in(host_list, refused, nodes, tmp_path):
         line for line in Path(nodes.ssh_config).read_text().splitlines() if "IdentityFile" in line
     )
     config = ssh_config(nodes, tmp_path, (line, f"    IdentityFile {key}"))
-    assert "node1: ssh was not let in" in refused(host_list(1, ssh_config=config))
+    assert "node1: ssh was denied access" in refused(host_list(1, ssh_config=config))
 
 
 def test_a_host_key_that_is_not_known(host_list, refused, nodes, tmp_path):

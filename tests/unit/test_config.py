@@ -45,7 +45,7 @@ def test_a_key_in_the_wrong_section_is_sent_to_the_right_one(text):
 
 
 def test_a_key_like_no_other_is_told_the_known_ones(text):
-    assert "known are tokenizer.kind, tokenizer.vocabulary," in refused(
+    assert "known keys are tokenizer.kind, tokenizer.vocabulary," in refused(
         text.replace("[tokenizer]", "[tokenizer]\nzzz = 3")
     )
     assert "dragoman config --keys" in refused(text.replace("[training]", "[training]\nzzz = 3"))
@@ -113,7 +113,10 @@ def test_a_number_out_of_its_bounds_is_refused_with_them(text, override, sentenc
     [
         ("name=größe", "name = 'größe' should be 1 to 200 letters from a to z or A to Z, digits,"),
         ('name="a\\n"', "name = 'a\\n' should be 1 to 200 letters"),
-        ("preemption.metadata_address=x", "= 'x' should be an address without a path, as http:"),
+        (
+            "preemption.metadata_address=x",
+            "= 'x' should be an address without a path, such as http:",
+        ),
         (f"data.folder={'x' * 5000}", "... should have at most 4096 characters"),
         ("training.steps=many", "training.steps = 'many' should be integer"),
         ("data.train=[]", "data.train is too short; at least 1 must be there"),
@@ -231,9 +234,11 @@ def test_overrides_are_toml_values_or_bare_words(text):
     assert config.name == "other"
 
 
-@pytest.mark.parametrize("override", ["steps", "=3", "name.first=1"])
-def test_a_malformed_override_is_explained(text, override):
-    assert override.split("=")[0] in refused(text, overrides=[override])
+@pytest.mark.parametrize(
+    ("override", "named"), [("steps", "steps"), ("=3", "=3"), ("name.first=1", "name.first")]
+)
+def test_a_malformed_override_is_explained(text, override, named):
+    assert named in refused(text, overrides=[override])
 
 
 def test_a_preset_gives_the_shape_and_keys_beside_it_change_it(text):

@@ -1,1 +1,1 @@
-"""Which pairs make up each step, and their way from the shards into tensors."""
+"""Chooses the pairs of each step and loads them from the shards into tensors."""

@@ -1,4 +1,4 @@
-"""How much one rank has to do in a step, in numbers. Without torch."""
+"""The amount of work of one rank in a step. Without torch."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,15 +13,15 @@ class Amounts(NamedTuple):
     source_tokens: int
     target_tokens: int
     positions: int
-    """Of both sides, with padding: what the model computes."""
+    """Positions of both sides, padding included: what the model computes."""
     source_squared: int
-    """Sums over the pairs: of squares and products of their lengths, which attention grows with."""
+    """Sums over the pairs of squares and products of their lengths, which attention scales with."""
     target_squared: int
     source_times_target: int
 
 
 def amounts_of(micro_batches: Sequence[npt.NDArray[np.integer]]) -> Amounts:
-    """Of the lengths of their pairs: an array [pairs, 2] each, source first."""
+    """Returns the amounts, given the lengths of pairs: one array [pairs, 2] each, source first."""
     if not micro_batches:
         return Amounts(0, 0, 0, 0, 0, 0, 0)
     lengths = np.concatenate(micro_batches).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Pairs of ids become the tensors of one micro-batch."""
+"""Turns pairs of ids into the tensors of one micro-batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -16,10 +16,10 @@ from dragoman.shards.files import PairIds
 class SourceBatch:
     source_BS: Tensor
     source_mask: Tensor | None
-    """[B, 1, 1, S], True where there is a token; None: no sentence is padded."""
+    """[B, 1, 1, S], True where there is a token; None if no sentence is padded."""
 
     def to(self, device: torch.device) -> Self:
-        """The same on another device; asynchronous from pinned memory."""
+        """Returns the same batch on another device; asynchronous from pinned memory."""
         if device.type == "cpu":
             return self
         moved = {}
@@ -41,7 +41,7 @@ class Batch(SourceBatch):
 
 
 def collate(pairs: Sequence[PairIds], start: int, padding: int) -> Batch:
-    """`start` goes before each target; both sides end with the end piece already."""
+    """Returns one batch; `start` is put before each target. Both sides include their end piece."""
     sources = collate_sources([source for source, _ in pairs], padding)
     targets = [target for _, target in pairs]
     lengths = np.array([len(target) for target in targets])
@@ -60,12 +60,12 @@ def collate(pairs: Sequence[PairIds], start: int, padding: int) -> Batch:
 
 
 def smallest_batch() -> Batch:
-    """One pair of one piece each: for a pass of which only that it takes place matters."""
+    """Returns one pair of one piece each, for a pass that only has to take place."""
     return collate([PairIds([0], [0])], start=0, padding=0)
 
 
 def cut(batch: Batch, pieces: int) -> list[Batch]:
-    """The same pairs as that many smaller micro-batches, or as many as there are pairs."""
+    """Splits a micro-batch into that many smaller ones, or into as many as there are pairs."""
     pairs, width = batch.target_in_BT.shape
     count = min(pieces, pairs)
     row_of_token_N = batch.token_positions_N // width

@@ -1,4 +1,4 @@
-"""Brings the micro-batches of coming steps into memory while the current step computes."""
+"""Loads the micro-batches of upcoming steps while the current step computes."""
 
 import queue
 import threading
@@ -16,22 +16,22 @@ STEPS_AHEAD = 2
 
 
 class StepBatches(NamedTuple):
-    """What one rank does in one step."""
+    """The work of one rank in one step."""
 
     step: int
     batches: list[Batch]
     numbers: list[int]
-    """Which micro-batches of the global batch these are; their dropout follows from it."""
+    """Their indices in the global batch, which determine their dropout."""
     tokens: int
     """Target tokens of the whole step, over all ranks."""
     most_passes: int
-    """Micro-batches of the rank that has most of them."""
+    """Micro-batches of the rank that has the most."""
     amounts: Amounts
-    """Of this rank's micro-batches."""
+    """Amounts of this rank's micro-batches."""
 
 
 class Loader:
-    """Steps in order from `first_step`, prepared by a thread; used as a context."""
+    """Loads steps in order from `first_step` in a thread; used as a context manager."""
 
     def __init__(
         self, shards: Shards, plan: BatchPlan, tokenizer: Tokenizer, group: Group, first_step: int
@@ -51,7 +51,7 @@ class Loader:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         self._stopped.set()
-        while not self._ready.empty():  # frees the thread where it waits for room
+        while not self._ready.empty():  # unblocks the thread if it waits for room
             self._ready.get_nowait()
         self._thread.join()
 

@@ -28,7 +28,7 @@ GRAIN_SHARE = 8
 class MicroBatch(NamedTuple):
     pairs: PairNumbers
     cost: int
-    """Padded tokens of its longer side: what a rank's work is proportional to."""
+    """Padded tokens of its longer side, to which a rank's work is proportional."""
 
 
 class GlobalBatch(NamedTuple):
@@ -39,7 +39,7 @@ class GlobalBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class _Cells:
-    """Groups of pairs of nearly equal shape, in an order in which neighbors are alike."""
+    """Groups of pairs of nearly equal shape, ordered so that neighbors are alike."""
 
     of_pair: npt.NDArray[np.int32]
     sizes: list[int]
@@ -53,7 +53,7 @@ class BatchPlan:
         if not len(lengths):
             raise UserError(
                 "the prepared data has no training pair in an epoch; raise the weights of the "
-                "sources in data.train or bring more data, and prepare it again"
+                "sources in data.train or add data, and prepare it again"
             )
         longest = int(lengths.max())
         if longest > micro_batch_tokens:
@@ -64,13 +64,13 @@ class BatchPlan:
             )
         self._target_lengths = lengths[:, 1]
         self.lengths = lengths
-        """[pairs, 2]: of source and target."""
+        """Returns the lengths of source and target, [pairs, 2]."""
         self._seed = seed
         cells = _cells(lengths)
         self._cell_of_pair = cells.of_pair
         tokens = int(self._target_lengths.sum())
 
-        # A power of two is shared out evenly by the numbers of ranks that people rent.
+        # A power of two divides evenly among the usual numbers of ranks.
         self.micro_batches_per_step = 1
         while True:
             self.steps_per_epoch = max(
@@ -84,13 +84,13 @@ class BatchPlan:
         if wanted > len(lengths):
             raise UserError(
                 f"{len(lengths)} training pairs are too few for {wanted} micro-batches; raise "
-                "training.micro_batch_tokens or bring more data"
+                "training.micro_batch_tokens or add data"
             )
         self._bounds = _cut_into(cells, wanted, micro_batch_tokens)
         self._epoch_cached = lru_cache(maxsize=2)(self._epoch)
 
     def batch(self, step: int) -> GlobalBatch:
-        """The global batch of a step; steps count from 1."""
+        """Returns the global batch of a step; steps count from 1."""
         epoch, index = divmod(step - 1, self.steps_per_epoch)
         order, grouping = self._epoch_cached(epoch)
         micro_batches = []
@@ -102,7 +102,7 @@ class BatchPlan:
         return GlobalBatch(tuple(micro_batches), tokens)
 
     def epoch_of(self, step: int) -> float:
-        """How many times the data has been seen when `step` is done."""
+        """Returns how many times the data has been seen after `step`."""
         return step / self.steps_per_epoch
 
     def _epoch(self, epoch: int) -> tuple[PairNumbers, npt.NDArray[np.int64]]:
@@ -116,7 +116,7 @@ class BatchPlan:
 
 
 def share_out(micro_batches: tuple[MicroBatch, ...], ranks: int) -> list[list[int]]:
-    """Numbers of the micro-batches each rank takes, so that all have nearly equal work.
+    """Returns the indices of the micro-batches of each rank, so that all have nearly equal work.
 
     Largest first, each to the rank with the least so far; no rank is left without one.
     """
@@ -150,7 +150,7 @@ def _rank(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _cut(cells: _Cells, budget: int) -> list[int]:
-    """Bounds of micro-batches of at most `budget` padded tokens, over pairs in cell order."""
+    """Returns bounds, in cell order, of micro-batches of at most `budget` padded tokens."""
     bounds = [0]
     end = count = width = 0
     for size, cell_width in zip(cells.sizes, cells.widths, strict=True):
@@ -168,7 +168,7 @@ def _cut(cells: _Cells, budget: int) -> list[int]:
 
 
 def _cut_into(cells: _Cells, wanted: int, largest_budget: int) -> npt.NDArray[np.int64]:
-    """Bounds of exactly `wanted` micro-batches, as equal in padded tokens as they can be."""
+    """Returns bounds of exactly `wanted` micro-batches, as equal in padded tokens as possible."""
     low, high = max(cells.widths), largest_budget
     while low < high:
         budget = (low + high) // 2

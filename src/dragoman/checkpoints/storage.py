@@ -110,9 +110,9 @@ def save_snapshot(root: Path, snapshot: Snapshot) -> tuple[Checkpoint, int]:
 
 
 def prune(root: Path, keep: Iterable[int], owner: Owner) -> list[int]:
-    """Remove the owner's checkpoints of all steps but `keep`, and what crashes left.
+    """Removes the owner's checkpoints except the steps in `keep`, and what crashes left.
 
-    The steps removed. What belongs to another run was put there by somebody, and stays.
+    Returns the steps removed. Checkpoints of another run were put there by the user, and stay.
     """
     kept = set(keep)
     removed = []

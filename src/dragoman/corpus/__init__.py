@@ -1,1 +1,1 @@
-"""From sources named in a recipe to sentence pairs that are worth learning from."""
+"""Turns the sources of a recipe into sentence pairs that are worth learning from."""

@@ -1,4 +1,4 @@
-"""Which pairs are worth learning from: raw pairs come in, clean ones go out with what was dropped.
+"""Selects pairs that are worth learning from: raw pairs come in, clean and dropped ones go out.
 
 Every check looks at one pair alone, so that a corpus can be cleaned in slices, in any order and on
 any machine. What needs the whole corpus, duplicates and leaks, is decided later from the keys that
@@ -81,12 +81,12 @@ class Cleaned:
 
 
 def clean(pairs: Sequence[Pair], settings: CleaningSettings, languages: Languages) -> Cleaned:
-    """Normalize each pair, and drop it under the first reason that holds."""
+    """Normalizes each pair, and drops it for the first reason that applies."""
     cleaned = Cleaned()
     check = _checks(settings, languages)
     for begin in range(0, len(pairs), _BLOCK):
         block = pairs[begin : begin + _BLOCK]
-        # Most text is plain. Asking that of a block at once costs a tenth of asking each line.
+        # Most text is plain. Checking a whole block costs a tenth of checking each line.
         is_plain = all(_is_plain(side, settings) for side in zip(*block, strict=True))
         for raw in block:
             pair = raw if is_plain else normalized(raw, settings)
@@ -98,7 +98,7 @@ def clean(pairs: Sequence[Pair], settings: CleaningSettings, languages: Language
 
 
 def normalized(pair: Pair, settings: CleaningSettings) -> Pair:
-    """One Unicode form, and single spaces."""
+    """Returns the pair in one Unicode form, with single spaces."""
     source, target = pair
     if settings.unicode_form != "none":
         source = unicodedata.normalize(settings.unicode_form, source)
@@ -107,7 +107,7 @@ def normalized(pair: Pair, settings: CleaningSettings) -> Pair:
 
 
 def _is_plain(lines: Sequence[str], settings: CleaningSettings) -> bool:
-    """Whether no line has anything to normalize, or a control character."""
+    """Returns whether no line has anything to normalize, or a control character."""
     text = "\n".join(["", *lines, ""])
     if "  " in text or "\n " in text or " \n" in text or _IRREGULAR.search(text):
         return False
@@ -116,9 +116,9 @@ def _is_plain(lines: Sequence[str], settings: CleaningSettings) -> bool:
 
 
 def keys(pairs: Sequence[Pair], settings: CleaningSettings) -> npt.NDArray[np.uint64]:
-    """64 bits for each pair; pairs that count as the same have the same.
+    """Returns 64 bits for each pair, equal for pairs that count as duplicates.
 
-    That two others have the same by chance is to be expected from some four billion pairs on.
+    A collision of two others is to be expected only from some four billion pairs on.
     """
     sides: Iterable[Sequence[str]] = zip(*pairs, strict=True)
     if settings.duplicates == "near":
@@ -132,7 +132,7 @@ def keys(pairs: Sequence[Pair], settings: CleaningSettings) -> npt.NDArray[np.ui
 
 
 class _LettersAlone(dict[int, str | None]):
-    """A translation table that is filled as characters are met."""
+    """A translation table that is filled as characters occur."""
 
     def __missing__(self, code: int) -> str | None:
         character = chr(code)
@@ -144,9 +144,9 @@ _LETTERS_ALONE = _LettersAlone()
 
 
 def _essences(lines: Sequence[str]) -> list[str]:
-    """What is left of each line without case, punctuation, digits and spaces.
+    """Returns each line without case, punctuation, digits and spaces.
 
-    Text without any letter, such as a date, stays what it is: otherwise all dates were the same.
+    Text without any letter, such as a date, stays as it is: otherwise all dates would be equal.
     """
     return [line.casefold().translate(_LETTERS_ALONE) or line for line in lines]
 
@@ -187,11 +187,11 @@ def _checks(settings: CleaningSettings, languages: Languages) -> Callable[[Pair,
 class _Script(NamedTuple):
     has_ascii: bool
     foreign: re.Pattern[str]
-    """What finds a letter of another script."""
+    """Pattern that finds a letter of another script."""
 
 
 def _script_of(language: str) -> _Script | None:
-    """None: the script of this language is not known here."""
+    """Returns the script of a language; None if it is not known here."""
     name = _SCRIPT_OF.get(re.split("[-_]", language.lower())[0])
     if name is None:
         return None
@@ -199,7 +199,7 @@ def _script_of(language: str) -> _Script | None:
 
 
 def _is_foreign(text: str, script: _Script | None) -> bool:
-    """Whether more than half of the letters are of another script."""
+    """Returns whether more than half of the letters are of another script."""
     if script is None or (script.has_ascii and text.isascii()):
         return False
     found = script.foreign.findall(text)
@@ -207,7 +207,7 @@ def _is_foreign(text: str, script: _Script | None) -> bool:
 
 
 def _identifier(languages: Languages) -> Callable[[Pair], str | None]:
-    """Compact Language Detector 2, whose models come inside its package."""
+    """Returns a check with Compact Language Detector 2, whose models come with its package."""
     try:
         import pycld2  # noqa: PLC0415
     except ImportError:
@@ -219,7 +219,7 @@ def _identifier(languages: Languages) -> Callable[[Pair], str | None]:
     def is_other(text: str, language: str) -> bool:
         try:
             is_reliable, _, found = pycld2.detect(text, isPlainText=True, bestEffort=False)
-        except pycld2.error:  # text that it cannot make sense of
+        except pycld2.error:  # text that it cannot parse
             return False
         return is_reliable and found[0][1] not in (language, "un")
 

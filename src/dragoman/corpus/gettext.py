@@ -18,10 +18,10 @@ from dragoman.errors import UserError
 LARGEST_CATALOG_BYTES = 100_000_000
 
 MOST_SHARED = 20
-"""Times the size of a compiled catalog that its messages may add up to."""
+"""How many times the size of a compiled catalog its messages may add up to."""
 
 LONGEST_LABEL = 1000
-"""Characters. What is longer is no menu entry, and would keep the patterns below busy for long."""
+"""Most characters of a menu entry; the patterns below would take long on longer text."""
 
 # Codecs of Python that no catalog is written in: some take hours, some make what is no text.
 _NO_CHARSETS = {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
@@ -36,11 +36,11 @@ class Message(NamedTuple):
     forms: tuple[str, ...]
     """Translations, one for each plural form of the target language."""
     is_fuzzy: bool = False
-    """A translation that was guessed and that nobody has looked at."""
+    """A guessed translation that nobody has reviewed."""
 
 
 def find_catalogs(folder: Path, language: str) -> list[Path]:
-    """Catalogs of a language below a folder, sorted.
+    """Returns the catalogs of a language below a folder, sorted.
 
     Installed ones (de/LC_MESSAGES/name.mo) and those of source trees (de.po, de/name.po). Beside
     its .po, a .mo holds the same once more and is left out.
@@ -69,7 +69,7 @@ def _plain_code(language: str) -> str:
 
 
 def read_catalog(path: Path) -> Iterator[Pair]:
-    """Pairs of a catalog, cleaned to sentences; not the fuzzy, obsolete and untranslated."""
+    """Yields the pairs of a catalog as sentences, without fuzzy, obsolete and untranslated ones."""
     content = bytearray()  # whole, as programs load it: catalogs are small
     with open_binary(path) as file:
         while block := file.read1(1 << 20):
@@ -103,7 +103,7 @@ def _form(message: Message, number: int) -> str:
 
 
 def _plural_forms(header: str) -> tuple[int, int]:
-    """Which forms of a translation stand for one thing and for many things.
+    """Returns the plural forms of a translation for one thing and for many things.
 
     Mostly the first and the last, but Arabic has none before one, and Slovenian catalogs begin with
     many. Five stands for many: languages that set small numbers apart seldom count it among them.
@@ -139,7 +139,7 @@ _ESCAPED = dict(zip('abfnrtv"\\', '\a\b\f\n\r\t\v"\\', strict=True))
 
 
 def _read_po(content: bytes, path: Path) -> Iterator[Message]:
-    # The header, the first message, says how the file is to be decoded, itself included.
+    # The header, the first message, declares the encoding of the file, itself included.
     header = b"".join(re.split(rb"^msgid\b", content, maxsplit=2, flags=re.MULTILINE)[:2])
     charset = _charset(header.decode("latin-1"))
     try:
@@ -147,12 +147,12 @@ def _read_po(content: bytes, path: Path) -> Iterator[Message]:
     except UnicodeDecodeError as error:
         number = content.count(b"\n", 0, error.start) + 1
         raise UserError(
-            f"{path}, line {number}: not {charset} ({error.reason}), which the header promises; "
+            f"{path}, line {number}: not {charset} ({error.reason}), as its header declares; "
             "correct the charset in the header"
         ) from error
     except LookupError:
         raise UserError(
-            f"{path}: the charset {charset} of the header is not known; correct it"
+            f"{path}: the charset {charset} of the header is unknown; correct it"
         ) from None
     return _parse_po(text, path)
 
@@ -166,7 +166,7 @@ def _parse_po(text: str, path: Path) -> Iterator[Message]:
             continue
         match = _FIELD.fullmatch(line)
         if not match and not line.startswith("#"):
-            raise UserError(f"{path}, line {number}: not a line of a catalog; mend it")
+            raise UserError(f"{path}, line {number}: not a line of a catalog; correct it")
         begins_entry = not match or match[1] in ("msgctxt", "msgid")
         if begins_entry and any(name.startswith("msgstr") for name in fields):
             yield _message(fields, is_fuzzy, path, number - 1)
@@ -174,7 +174,7 @@ def _parse_po(text: str, path: Path) -> Iterator[Message]:
         if match:
             keyword = match[1] or keyword
             if not keyword or (match[1] and keyword in fields):
-                raise UserError(f"{path}, line {number}: out of place here; mend the message")
+                raise UserError(f"{path}, line {number}: out of place here; correct the message")
             fields.setdefault(keyword, []).append(_unescape(match[2], path, number))
         elif line.startswith("#,"):
             is_fuzzy = is_fuzzy or "fuzzy" in re.split(r"[,\s]+", line)
@@ -189,8 +189,8 @@ def _message(lines: dict[str, list[str]], is_fuzzy: bool, path: Path, number: in
     forms = tuple(fields[name] for name in sorted(fields) if name.startswith("msgstr"))
     if "msgid" not in fields or not forms:
         raise UserError(
-            f"{path}, line {number}: a message ends here that lacks its msgid or msgstr; "
-            "mend it or bring the file again"
+            f"{path}, line {number}: a message ends here without msgid or msgstr; "
+            "correct it or get the file again"
         )
     return Message(fields["msgid"], fields.get("msgid_plural"), forms, is_fuzzy)
 
@@ -209,7 +209,7 @@ def _unescape(text: str, path: Path, number: int) -> str:
         return _ESCAPE.sub(character, text) if "\\" in text else text
     except ValueError:
         raise UserError(
-            f"{path}, line {number}: an escape that no program knows; write the character itself"
+            f"{path}, line {number}: unknown escape sequence; write the character itself"
         ) from None
 
 
@@ -233,7 +233,7 @@ def _read_mo(content: bytes, path: Path) -> Iterator[Message]:
             if read > MOST_SHARED * len(content):
                 raise UserError(
                     f"{path}: its messages add up to more than {MOST_SHARED} times its size, as "
-                    "overlapping ones do; bring it again"
+                    "overlapping ones do; get it again"
                 )
             if not singular:
                 charset = _charset(forms[0].decode("latin-1"))
@@ -243,13 +243,13 @@ def _read_mo(content: bytes, path: Path) -> Iterator[Message]:
                 tuple(_decode(form, charset) for form in forms),
             )
     except (struct.error, ValueError, LookupError) as error:
-        raise UserError(f"{path}: not a whole catalog ({error}); bring it again") from error
+        raise UserError(f"{path}: not a complete catalog ({error}); get it again") from error
 
 
 def _entry(content: bytes, byte_order: str, position: int) -> list[bytes]:
     length, offset = struct.unpack_from(f"{byte_order}2I", content, position)
     if offset + length > len(content):
-        raise ValueError("a message reaches over its end")
+        raise ValueError("a message extends beyond its end")
     return content[offset : offset + length].split(b"\0")
 
 
@@ -297,7 +297,7 @@ def _find_key(text: str, marker: str) -> re.Match[str] | None:
 
 
 def _is_label(text: str, key: re.Match[str], translation: str, marker: str) -> bool:
-    """Whether a mark inside a word is a key (E_xit), not part of a name (file_name, R&D).
+    """Returns whether a mark inside a word is a key (E_xit), not part of a name (file_name, R&D).
 
     Labels begin with a capital letter and have a key on both sides. Names stay the same on both.
     """

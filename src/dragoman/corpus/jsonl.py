@@ -1,4 +1,4 @@
-"""Pairs from JSON lines: an object a line; a file comes in, pairs go out."""
+"""Pairs from JSON lines, one object per line: a file comes in, pairs go out."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from dragoman.errors import UserError
 
 
 def read_jsonl(path: Path, source_key: str, target_key: str) -> Iterator[Pair]:
-    """The texts under two keys of every object. Dots lead into nested objects: translation.en."""
+    """Yields the texts under two keys of every object; dots address nested ones: translation.en."""
     for number, line in enumerate(read_lines(path), start=1):
         try:
             record = json.loads(line)
@@ -22,7 +22,7 @@ def read_jsonl(path: Path, source_key: str, target_key: str) -> Iterator[Pair]:
             pair = Pair(_text_at(record, source_key), _text_at(record, target_key))
         except _NoTextError as error:
             raise UserError(
-                f"{path}, line {number}: {error}; mend the line or name another key"
+                f"{path}, line {number}: {error}; correct the line or name another key"
             ) from None
         yield pair
 

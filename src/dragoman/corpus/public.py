@@ -1,8 +1,8 @@
 """Public corpora and test sets by name: a name comes in, two aligned text files go out.
 
-Corpora go by the names of mtdata, test sets by those of sacreBLEU. Both packages are asked only
-what is where: the files come through our own cache, so that they can be brought by hand or from a
-mirror, and are checked, resumed and kept the same way.
+Corpora go by the names of mtdata, test sets by those of sacreBLEU. Both packages are only asked
+where the files are: they come through our own cache, so that they can be placed there by hand or
+from a mirror, and are checked, resumed and kept the same way.
 """
 
 import copy
@@ -36,18 +36,18 @@ class PublicCorpus:
     languages: tuple[str, str]
     """ISO 639-3, in the order of the files, members or columns below."""
     urls: tuple[str, ...]
-    """An archive or a table, or one text file a language."""
+    """An archive or a table, or one text file per language."""
     members: tuple[str, ...] = ()
-    """Files in the archive: one a language, or the table; may hold wildcards of the shell."""
+    """Files in the archive: one per language, or the table; may hold shell wildcards."""
     format: Literal["text", "table"] = "text"
-    """text: a file a language, a sentence a line. table: a pair a line, columns between tabs."""
+    """text: one file per language, one sentence per line. table: one pair per line, with tabs."""
     columns: tuple[int, int] = (0, 1)
     sha256: str | None = None
 
 
-# What WMT16 English-German is trained on. It stands here, though mtdata knows three of the four,
+# What WMT16 English-German is trained on. It is listed here, though mtdata knows three of the four,
 # because the fourth, News Commentary 11, is not in its index (0.5.1; its name here follows mtdata's
-# manner), because the index keeps no hashes, and because building it takes most of a minute and
+# style), because the index keeps no hashes, and because building it takes most of a minute and
 # 760 MB of memory. Hashes are those of TensorFlow Datasets' url_checksums/wmt16_translate.txt.
 # The two releases of Europarl hold the same German-English text: de-en.tgz comes alone, the other
 # with three more languages, and with a hash.
@@ -92,7 +92,7 @@ BUILT_IN = {
 def fetch_public(
     name: str, languages: tuple[str, str], cache: Path, mirror: str = ""
 ) -> tuple[Path, Path]:
-    """The two sides of a corpus, in the order of `languages`: codes of ISO 639-1 or 639-3."""
+    """Returns the two sides of a corpus, in the order of `languages` (ISO 639-1 or 639-3)."""
     folder = cache / "corpora" / name
     made = _made_before(folder)
     if made is None:
@@ -105,7 +105,7 @@ def fetch_public(
 
 
 def resolve(name: str, cache: Path) -> PublicCorpus:
-    """Where a corpus is, from the table above or from mtdata's index."""
+    """Returns where a corpus is, from the table above or from mtdata's index."""
     return BUILT_IN.get(name) or _resolve_with_mtdata(name, cache)
 
 
@@ -123,7 +123,7 @@ def _is_swapped(corpus: PublicCorpus, languages: tuple[str, str]) -> bool:
 
 
 def _made_before(folder: Path) -> tuple[PublicCorpus, list[Path]] | None:
-    """What an earlier call left; its archive may be gone since, and so may mtdata."""
+    """Returns what an earlier call has unpacked, even if its archive or mtdata is gone since."""
     record_file = folder / "corpus.json"
     if not record_file.exists():
         return None
@@ -155,8 +155,8 @@ def _make(corpus: PublicCorpus, folder: Path, cache: Path, mirror: str) -> list[
 
 
 def _split_table(table: Path, corpus: PublicCorpus, folder: Path) -> list[Path]:
-    """Two text files out of two columns; a line without both, such as one between documents, is
-    left out of both.
+    """Writes two columns to two text files, without the lines that lack one of them, such as those
+    between documents.
     """
     files = [folder / f"{corpus.name}.{language}" for language in corpus.languages]
     parts = [path.with_name(f"{path.name}.part") for path in files]
@@ -184,7 +184,7 @@ def _split_table(table: Path, corpus: PublicCorpus, folder: Path) -> list[Path]:
         raise UserError(f"{table}: none of its {left_out:,} lines holds a pair of sentences")
     if left_out:
         logger.warning(
-            f"{corpus.name}: left out {left_out:,} of {kept + left_out:,} lines without a pair"
+            f"{corpus.name}: skipped {left_out:,} of {kept + left_out:,} lines without a pair"
         )
     return files
 
@@ -212,12 +212,12 @@ def _resolve_with_mtdata(name: str, cache: Path) -> PublicCorpus:
     near = difflib.get_close_matches(name, [*BUILT_IN, *same_languages], n=5, cutoff=0.5)
     raise UserError(
         f"{name}: no corpus of that name in mtdata's index; "
-        + (f"near it: {', '.join(near)}" if near else "look for its name with: mtdata list")
+        + (f"similar names: {', '.join(near)}" if near else "find its name with: mtdata list")
     )
 
 
 def corpus_from_entry(entry: dict[str, Any]) -> PublicCorpus:
-    """A line of mtdata's index, as far as it is text: 281,621 of the 284,894 pairs in 0.5.1."""
+    """Returns the corpus of an index line, if it is text: 281,621 of 284,894 pairs in 0.5.1."""
     name = entry["did"]
     languages = name.split("-")[3:]
     urls = (entry["url"],) if isinstance(entry["url"], str) else tuple(entry["url"])
@@ -271,9 +271,9 @@ def _mtdata_index(cache: Path) -> Path:
             )
             found = list(Path(work).glob("mtdata.index.*.jsonl"))
             if built.returncode or not found:
-                last_words = (built.stderr.strip().splitlines() or ["no message"])[-1]
+                message = (built.stderr.strip().splitlines() or ["no message"])[-1]
                 raise RunError(
-                    f"mtdata {version} could not build its index ({last_words}); "
+                    f"mtdata {version} could not build its index ({message}); "
                     "pip install --upgrade 'dragoman[mtdata]' may help"
                 )
             with storage_errors(index, "keeping mtdata's index"):
@@ -287,7 +287,7 @@ def _mtdata_index(cache: Path) -> Path:
 def fetch_test_set(
     name: str, language_pair: str, cache: Path, mirror: str = ""
 ) -> tuple[Path, Path]:
-    """Source and first reference of a test set, as sacreBLEU makes them out of the raw files.
+    """Returns source and first reference of a test set, as sacreBLEU extracts them.
 
     `wmt14` is what was scored in 2014, 2,737 sentences of English-German; papers mostly mean
     `wmt14/full`, all 3,003 of newstest2014.

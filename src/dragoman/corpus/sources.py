@@ -37,7 +37,7 @@ def sources_of(data: DataSettings, split: Split) -> tuple[CorpusSource, ...]:
 
 
 def input_files(data: DataSettings, *splits: Split) -> list[Path]:
-    """Every file that the sources of these splits read, in order, each once."""
+    """Returns every file that the sources of these splits read, in order, each once."""
     files = [
         file
         for split in splits
@@ -48,7 +48,7 @@ def input_files(data: DataSettings, *splits: Split) -> list[Path]:
 
 
 def files_of(source: CorpusSource, data: DataSettings) -> list[Path]:
-    """The files of one source; those at an address are fetched where they are not in the cache."""
+    """Returns the files of one source; downloads those at an address unless they are cached."""
     languages = own_languages(source, data)
     match source:
         case TextSource():
@@ -69,13 +69,13 @@ def files_of(source: CorpusSource, data: DataSettings) -> list[Path]:
 
 
 def read_pairs(data: DataSettings, split: Split) -> Iterator[Pair]:
-    """All pairs of a split, source after source."""
+    """Yields all pairs of a split, source after source."""
     for source in sources_of(data, split):
         yield from read_source(source, data, split)
 
 
 def read_source(source: CorpusSource, data: DataSettings, split: Split) -> Iterator[Pair]:
-    """Its pairs with the data's source language first, white space at the ends removed."""
+    """Yields the pairs of a source, the data's source language first, stripped."""
     swap = is_reversed(source, data)
     is_empty = True
     for first, second in _read(source, data, split):
@@ -84,7 +84,7 @@ def read_source(source: CorpusSource, data: DataSettings, split: Split) -> Itera
     if is_empty:
         languages = " and ".join(own_languages(source, data))
         raise UserError(
-            f"{describe(source)}: gives not a single pair in {languages}; name another source or "
+            f"{describe(source)}: has no pairs in {languages}; name another source or "
             "set its languages"
         )
 
@@ -94,13 +94,13 @@ def is_reversed(source: CorpusSource, data: DataSettings) -> bool:
 
 
 def own_languages(source: CorpusSource, data: DataSettings) -> tuple[str, str]:
-    """In the order in which the source itself has them."""
+    """Returns the languages in the order of the source's own columns or files."""
     first, _, second = source.languages.partition("-")
     return (first, second) if first else (data.source_language, data.target_language)
 
 
 def languages_of(source: CorpusSource, data: DataSettings) -> tuple[str, str]:
-    """Of the pairs as `read_source` gives them."""
+    """Returns the languages of the pairs that `read_source` yields."""
     first, second = own_languages(source, data)
     return (second, first) if is_reversed(source, data) else (first, second)
 
@@ -172,7 +172,7 @@ def _aligned(source_file: Path, target_file: Path) -> Iterator[Pair]:
                 (source_file, target_file) if source is None else (target_file, source_file)
             )
             raise UserError(
-                f"{shorter} ends after line {number}, but {longer} goes on; "
-                "both sides need the same number of lines, so mend the files and run again"
+                f"{shorter} ends after line {number}, but {longer} continues; "
+                "both sides need the same number of lines, so correct the files and run again"
             )
         yield Pair(source, target)

@@ -1,4 +1,4 @@
-"""Lines of text files, plain or compressed: UTF-8, and never split where a line does not end."""
+"""Reads lines of text files, plain or compressed, in UTF-8, split only at line feeds."""
 
 import bz2
 import gzip
@@ -16,16 +16,16 @@ from typing import IO, Protocol
 from dragoman.errors import UserError
 
 LONGEST_LINE_BYTES = 10_000_000
-"""A longer line is no sentence: it is another kind of file, or an archive made to fill memory."""
+"""A longer line is not a sentence: it is another kind of file, or an archive bomb."""
 
 MOST_EXPANDED = 200
-"""Times the size of an archive. Text shrinks to a third or a fifth, rarely to a hundredth."""
+"""Most times that a file may expand. Text shrinks to a third or a fifth, rarely to a hundredth."""
 
 FREELY_EXPANDED_BYTES = 20_000_000
-"""Whatever the ratio: a small archive of the same few lines does no harm."""
+"""Allowed at any ratio: a small archive of the same few lines does no harm."""
 
 BLOCK_BYTES = 1 << 16
-"""Read at a time. Checking and decoding a block costs less than doing so for each of its lines."""
+"""Bytes read at a time. Decoding a block costs less than decoding each of its lines."""
 
 
 class ByteReader(Protocol):
@@ -33,23 +33,23 @@ class ByteReader(Protocol):
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Lines of a file, white space at their ends removed."""
+    """Yields the lines of a file, white space at their ends removed."""
     return map(str.strip, read_raw_lines(path))
 
 
 def read_raw_lines(path: Path) -> Iterator[str]:
-    """Lines of a file as they are, but for the line feed: tabs at the ends are columns to some."""
+    """Yields the lines of a file without their line feeds; tabs at the ends may be columns."""
     with open_binary(path) as file:
         yield from _decode(_whole_lines(file), str(path))
 
 
 def decode_lines(file: ByteReader, name: str) -> Iterator[str]:
-    """Lines of a file that is already open, as they arrive, white space at their ends removed."""
+    """Yields the lines of an open file as they arrive, white space at their ends removed."""
     return map(str.strip, _decode(_whole_lines(file), name))
 
 
 def one_line(text: str) -> str:
-    """A text that may hold line breaks, as a corpus has it: on one line, single spaces inside.
+    """Returns a text that may hold line breaks on one line, with single spaces.
 
     No-break and other typographic spaces stay: they are part of the language.
     """
@@ -59,7 +59,7 @@ def one_line(text: str) -> str:
 
 
 def regular_file_status(path: Path) -> os.stat_result:
-    """Size and times of a regular file. What has no end, as a pipe or a device, is refused."""
+    """Returns size and times of a regular file; refuses pipes and devices, which have no end."""
     status = path.stat()
     for holds, what in (
         (stat.S_ISDIR, "a folder"),
@@ -75,7 +75,7 @@ def regular_file_status(path: Path) -> os.stat_result:
 
 @contextmanager
 def open_binary(path: Path) -> Iterator[ByteReader]:
-    """The bytes of a file, plain or compressed, in blocks; what cannot be read is a UserError."""
+    """Yields the bytes of a file, plain or compressed, in blocks; UserError if unreadable."""
     try:
         size = regular_file_status(path).st_size
         opener = _OPENERS.get(path.suffix)
@@ -88,11 +88,11 @@ def open_binary(path: Path) -> Iterator[ByteReader]:
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; check its name and its folder") from None
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise UserError(f"{path}: cannot be read to its end ({error}); bring it again") from error
+        raise UserError(f"{path}: cannot be read to its end ({error}); get it again") from error
 
 
 class _Expanding:
-    """The content of a compressed file, refused where it outgrows the file as no text does."""
+    """The content of a compressed file, refused if it expands more than any text does."""
 
     def __init__(self, file: ByteReader, path: Path, compressed_bytes: int) -> None:
         self._file, self._path, self._compressed_bytes = file, path, compressed_bytes
@@ -123,8 +123,8 @@ class _Decompressor(Protocol):
 class _Streams:
     """Compressed streams one after the other in a file, to the last of its bytes.
 
-    BZ2File and LZMAFile take a stream with a damaged header for the end of the file, and all that
-    follows is lost without a word.
+    BZ2File and LZMAFile take a stream with a damaged header for the end of the file, and silently
+    lose all that follows.
     """
 
     def __init__(self, file: IO[bytes], begin: Callable[[], _Decompressor], padding: bytes) -> None:
@@ -147,7 +147,7 @@ class _Streams:
                 return block
 
     def _next_stream(self) -> bytes:
-        """The first bytes after the stream that has ended, padding left out; empty: no more."""
+        """Returns the first bytes of the next stream, without padding; empty at the end."""
         block = self._stream.unused_data or self._file.read(BLOCK_BYTES)
         while block:
             if begun := block.lstrip(self._padding):
@@ -194,7 +194,7 @@ _OPENERS: dict[str, Callable[[Path], AbstractContextManager[ByteReader]]] = {
 
 
 def _whole_lines(file: ByteReader) -> Iterator[bytes]:
-    """Blocks that end where a line ends. A line that is too long comes cut, to be refused."""
+    """Yields blocks that end where a line ends. A line that is too long is cut, to be refused."""
     rest = bytearray()
     while block := file.read1(BLOCK_BYTES):
         end = block.rfind(b"\n") + 1
@@ -224,7 +224,7 @@ def _decode(blocks: Iterable[bytes], name: str) -> Iterator[str]:
 
 
 def _decode_block(block: bytes, name: str, number: int) -> str:
-    """The text of a block whose first line has this number."""
+    """Returns the text of a block whose first line has this number."""
 
     def line_at(position: int) -> str:
         line_feeds = block.count(b"\n", 0, position)
@@ -234,7 +234,7 @@ def _decode_block(block: bytes, name: str, number: int) -> str:
     if len(block) > LONGEST_LINE_BYTES and b"\n" not in block[: LONGEST_LINE_BYTES + 1]:
         raise UserError(
             f"{line_at(0)}: longer than {LONGEST_LINE_BYTES / 1e6:g} MB; "
-            "a corpus has one sentence a line, so check that this is a text file"
+            "a corpus has one sentence per line, so check that this is a text file"
         )
     if (nul := block.find(b"\0")) >= 0:
         raise UserError(

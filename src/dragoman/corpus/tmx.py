@@ -14,13 +14,13 @@ from dragoman.errors import UserError
 
 LONGEST_UNIT_BYTES = 10_000_000
 
-# What stands in these is code of the original document, or (sub) a text of its own inside such
-# code: a footnote, a title. The remaining inline element, hi, marks words of the sentence itself.
+# These hold code of the original document, or (sub) a separate text inside such code: a footnote,
+# a title. The remaining inline element, hi, marks words of the sentence itself.
 _CODES = {"bpt", "ept", "ph", "it", "ut", "sub"}
 
 
 def read_tmx(path: Path, source_language: str, target_language: str) -> Iterator[Pair]:
-    """A pair for each translation unit that has both languages; other units give nothing.
+    """Yields a pair for each translation unit that has both languages; skips other units.
 
     A language code matches its regions too (en: en-US), but not the other way round. Where a unit
     has several texts in a language, the first counts.
@@ -70,7 +70,7 @@ class _Memory:
             self._parser.Parse(block, is_last)
         except expat.ExpatError as error:
             reason = expat.ErrorString(error.code)
-            raise self._error(f"not well formed ({reason}); mend it or bring it again") from error
+            raise self._error(f"not well formed ({reason}); correct it or get it again") from error
         except (LookupError, ValueError) as error:
             raise self._error(f"{error}; convert the file to UTF-8") from error
         return self._pairs

@@ -1,4 +1,4 @@
-"""Pairs from tables: a row a line, columns between tabs; a file comes in, pairs go out."""
+"""Pairs from tables, one row per line, columns separated by tabs: a file comes in, pairs go out."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +9,12 @@ from dragoman.errors import UserError
 
 
 def read_tsv(path: Path, source_column: int, target_column: int) -> Iterator[Pair]:
-    """Two columns of every row, counted from 1. A quotation mark is a character like others:
+    """Yields two columns of every row, counted from 1. A quotation mark is a character like others:
     tabs and line feeds cannot occur in a text, so nothing needs quoting.
     """
     if min(source_column, target_column) < 1:
         raise UserError(
-            f"{path}: columns {source_column} and {target_column} were asked for; count from 1"
+            f"{path}: columns {source_column} and {target_column} were requested; count from 1"
         )
     needed = max(source_column, target_column)
     for number, line in enumerate(read_raw_lines(path), start=1):
@@ -22,6 +22,6 @@ def read_tsv(path: Path, source_column: int, target_column: int) -> Iterator[Pai
         if len(columns) < needed:
             raise UserError(
                 f"{path}, line {number}: column {needed} is missing, there are {len(columns)}; "
-                "mend the line or name other columns"
+                "correct the line or name other columns"
             )
         yield Pair(columns[source_column - 1].strip(), columns[target_column - 1].strip())

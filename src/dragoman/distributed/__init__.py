@@ -1,1 +1,1 @@
-"""Being one of several ranks: who started us, and how to talk to the others."""
+"""One rank among several: who started it, and how it communicates with the others."""

@@ -1,4 +1,4 @@
-"""Joining other ranks and talking to them, in JSON values and sums."""
+"""Joins the other ranks and communicates with them, in JSON values and sums."""
 
 import json
 import socket
@@ -30,7 +30,7 @@ _SIGNS_OF_A_LOST_PEER = (
 )
 STORE_TIMEOUT_S = 5.0
 START_S = 180.0
-"""Until all ranks of one start have met: a host may import torch from a cold disk."""
+"""How long ranks of one start may take to meet: a host may import torch from a cold disk."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Group:
         return self.pulse.host
 
     def sums(self, values: list[float]) -> list[float]:
-        """Sum over ranks, value by value, in fp64. Collective: every rank must call."""
+        """Returns sums over ranks, value by value, in fp64. Collective: every rank must call."""
         if self.ranks == 1:
             return values
         total = torch.tensor(values, dtype=torch.float64)
@@ -60,7 +60,7 @@ class Group:
         return total.tolist()
 
     def broadcast(self, message: Any) -> Any:
-        """Rank 0's message, of JSON values, on every rank. Collective: every rank must call."""
+        """Returns rank 0's message, of JSON values. Collective: every rank must call."""
         if self.ranks == 1:
             return message
         content = json.dumps(message).encode() if self.leads else b""
@@ -92,7 +92,7 @@ class Group:
         return result
 
     def gather(self, message: Any) -> list[Any]:
-        """Every rank's message, of JSON values, on every rank. Collective: every rank must call."""
+        """Returns every rank's message, of JSON values. Collective: every rank must call."""
         if self.ranks == 1:
             return [message]
         content = torch.frombuffer(bytearray(json.dumps(message).encode()), dtype=torch.uint8)
@@ -111,7 +111,7 @@ class Group:
 
 @contextmanager
 def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
-    """Be one of the ranks that a launcher has started, or the only one."""
+    """Joins the ranks that a launcher has started; yields the group, or one of a single rank."""
     found = place()
     chosen = pick_device(device, found.local_rank)
     host = socket.gethostname()
@@ -121,7 +121,7 @@ def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
     parent = ParentWatch()
     seal = Seal(found.secret)
     # Messages between ranks are CPU tensors and travel over gloo, also where gradients use NCCL:
-    # agreeing on something never waits for the GPU's queue.
+    # consensus never waits for the GPU's queue.
     backend = "cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo"
     try:
         kept = _meet(backend, found, seal)
@@ -164,9 +164,9 @@ def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
 
 
 def _meet(backend: str, found: Place, seal: Seal) -> TCPStore | None:
-    """Join the other ranks, through whichever store the launcher has or expects us to have.
+    """Joins the other ranks, through whichever store the launcher has or expects us to have.
 
-    Return the store that this rank must keep.
+    Returns the store that this rank must keep.
     """
     # An agent of ours starts all ranks at the same moment; others may have a queue.
     patience_s = START_S if found.launcher == "dragoman" else LONG_PATIENCE_S
@@ -192,13 +192,13 @@ def _meet(backend: str, found: Place, seal: Seal) -> TCPStore | None:
 def open_store(
     address: str, port: int, seal: Seal, timeout_s: float = STORE_TIMEOUT_S
 ) -> PrefixStore:
-    """A connection to where the ranks meet; keys of other starts are out of reach."""
+    """Returns a connection to the store; keys of other starts are out of reach."""
     store = TCPStore(address, port, is_master=False, timeout=timedelta(seconds=timeout_s))
     return PrefixStore(f"dragoman/{seal.prefix}", store)
 
 
 def _keep_store(found: Place) -> TCPStore:
-    """The store for ranks that a launcher without one has started, kept by rank 0.
+    """Returns the store, kept by rank 0, for ranks that a launcher without one has started.
 
     Bound to one address: left to itself, torch would listen on all interfaces.
     """
@@ -219,12 +219,12 @@ def _keep_store(found: Place) -> TCPStore:
 
 
 def _wait_for_all() -> None:
-    """Over gloo, whatever the gradients use."""
+    """Waits for all ranks over gloo, whatever the gradients use."""
     dist.all_reduce(torch.zeros(1))
 
 
 def reason_of(error: BaseException, pulse: Pulse) -> BaseException:
-    """What is behind a broken connection to another rank; any other error as it is."""
+    """Returns the cause of a broken connection to another rank; other errors unchanged."""
     if not isinstance(error, RuntimeError) or not any(
         sign in str(error) for sign in _SIGNS_OF_A_LOST_PEER
     ):
@@ -233,7 +233,7 @@ def reason_of(error: BaseException, pulse: Pulse) -> BaseException:
 
 
 def _set_timeout(seconds: float) -> None:
-    # torch has no public way to change what a group was made with.
+    # torch has no public way to change the timeout of a group.
     _set_pg_timeout(timedelta(seconds=seconds))
 
 

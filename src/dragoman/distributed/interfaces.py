@@ -1,4 +1,4 @@
-"""Which network interface leads to the other ranks, so that nothing listens on any other."""
+"""Finds the network interface to the other ranks, so that nothing listens on any other."""
 
 import os
 import socket
@@ -12,13 +12,13 @@ ALLOW_PUBLIC = "DRAGOMAN_ALLOW_PUBLIC"
 
 
 def bind_to_interface_towards(address: str, port: int) -> None:
-    """Tell gloo and NCCL, unless the user or a launcher has; refuse a public address."""
+    """Binds gloo and NCCL, unless the user or a launcher has; refuses a public address."""
     here = _own_address_towards(address, port)
     if here is None:
-        return  # the meeting itself will fail, and says so
+        return  # joining the group will fail and report it
     if ip_address(here).is_global and os.environ.get(ALLOW_PUBLIC) != "1":
         raise UserError(
-            f"the way to rank 0 at {address} leads over the public address {here} of "
+            f"the route to rank 0 at {address} uses the public address {here} of "
             f"{socket.gethostname()}, and traffic between ranks is neither encrypted nor signed; "
             f"use a private address of rank 0's host, or set {ALLOW_PUBLIC}=1"
         )
@@ -29,13 +29,13 @@ def bind_to_interface_towards(address: str, port: int) -> None:
 
 
 def interface_between_ranks() -> str | None:
-    """What was chosen, by us or by the user; None: nobody has said."""
+    """Returns the interface chosen by us or by the user; None if nobody has chosen."""
     chosen = os.environ.get("GLOO_SOCKET_IFNAME") or os.environ.get("NCCL_SOCKET_IFNAME", "")
     return chosen.lstrip("=^").split(",")[0] or None
 
 
 def _own_address_towards(address: str, port: int) -> str | None:
-    """What the kernel would send from; connecting a datagram socket sends nothing."""
+    """Returns the address the kernel would send from; a datagram socket connects silently."""
     try:
         family, kind, protocol, _, target = socket.getaddrinfo(
             address, port, type=socket.SOCK_DGRAM

@@ -1,4 +1,4 @@
-"""What a launcher has said about this process; the only reader of its variables. Without torch."""
+"""Reads what launchers tell this process in environment variables. Without torch."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from dragoman.errors import UserError
 FIRST_PORT, PORTS = 20_000, 20_000
 STORE_PORT = "DRAGOMAN_STORE_PORT"
 SECRET = "DRAGOMAN_SECRET"
-"""Under other launchers a user may set it for all ranks."""
+"""The secret of a start; under other launchers a user may set it for all ranks."""
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Place:
     ranks: int = 1
     local_rank: int = 0
     launcher: str = ""
-    """Empty: this process is alone, and no other rank waits for it."""
+    """Empty if this process is alone, and no other rank waits for it."""
     address: str = "127.0.0.1"
     """Where ranks meet: on the host of rank 0."""
     port: int = 0
     has_agent: bool = False
-    """An agent has started this process, ours or torchrun's, and takes its exit code for news."""
+    """An agent, ours or torchrun's, has started this process and reads its exit code."""
     secret: str = ""
-    """Of this start; empty: nobody has given one, and heartbeats can be forged."""
+    """Secret of this start; empty if there is none, and heartbeats can be forged."""
     is_one_host: bool = False
     """All ranks are known to be on this machine."""
 
@@ -36,7 +36,7 @@ class Place:
 
 
 def place(variables: Mapping[str, str] = os.environ) -> Place:
-    """Our agent's variables come first; torchrun may itself have been started by the others."""
+    """Returns this process's place; our agent's variables come first, since launchers can nest."""
     for reader in (_agent, _torchrun, _slurm, _open_mpi):
         if found := reader(variables):
             return found
@@ -46,7 +46,7 @@ def place(variables: Mapping[str, str] = os.environ) -> Place:
 def worker_variables(
     rank: int, ranks: int, local_rank: int, workers: int, store_port: int, secret: str
 ) -> dict[str, str]:
-    """What our agent says to a worker, and `place` reads; `workers` are those of this host."""
+    """Returns what our agent sets for a worker, read by `place`; `workers` are of this host."""
     return {
         "RANK": str(rank),
         "WORLD_SIZE": str(ranks),
@@ -89,7 +89,7 @@ def _torchrun(variables: Mapping[str, str]) -> Place | None:
 
 
 def _slurm(variables: Mapping[str, str]) -> Place | None:
-    """Tasks that srun has started. A batch script itself is one process, whatever its job has."""
+    """Returns the place of a task of srun; a batch script itself is one process."""
     if not {"SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"} <= variables.keys():
         return None
     ranks = int(variables["SLURM_STEP_NUM_TASKS"])
@@ -114,7 +114,7 @@ def _open_mpi(variables: Mapping[str, str]) -> Place | None:
     if address is None:
         if int(variables.get("OMPI_COMM_WORLD_LOCAL_SIZE", "0")) != ranks:
             raise UserError(
-                "started by mpirun on several hosts, which does not say where rank 0 is; add "
+                "started by mpirun on several hosts, which does not set the address of rank 0; add "
                 "-x MASTER_ADDR=<address of the first host> to mpirun"
             )
         address = "127.0.0.1"
@@ -131,7 +131,7 @@ def _open_mpi(variables: Mapping[str, str]) -> Place | None:
 
 
 def first_host(hosts: str) -> str:
-    """Of Slurm's short form: `gpu[03-05,9],login1` begins with gpu03."""
+    """Returns the first host of Slurm's short form: gpu03 of `gpu[03-05,9],login1`."""
     begin = re.match(r"([^,\[]+)(?:\[([^\],-]+))?", hosts)
     if begin is None:
         raise UserError("started by srun without a list of its hosts; set MASTER_ADDR to the first")
@@ -139,6 +139,6 @@ def first_host(hosts: str) -> str:
 
 
 def port_of(job: str) -> int:
-    """The same for all ranks of a job, and most likely another for the next job on the host."""
+    """Returns a port, the same for all ranks of a job, and most likely another for the next job."""
     spread = int.from_bytes(job.encode()[-8:])
     return FIRST_PORT + spread % PORTS

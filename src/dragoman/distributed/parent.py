@@ -1,4 +1,4 @@
-"""A rank does not outlive the process that has started it, whatever it is waiting for."""
+"""Ends a rank when its parent process is gone, whatever it is waiting for."""
 
 import os
 import signal
@@ -7,11 +7,11 @@ import time
 
 POLL_EVERY_S = 0.5
 SAVING_S = 30.0
-"""What a rank without a parent gets to finish its step and save."""
+"""How long a rank without a parent may take to finish its step and save."""
 
 
 class ParentWatch:
-    """Ends this process when its parent is gone: at once, or once it may save, after a while."""
+    """Ends this process when its parent is gone: at once, or after `allow_saving` with a delay."""
 
     def __init__(self) -> None:
         self._parent = os.getppid()
@@ -19,7 +19,7 @@ class ParentWatch:
         threading.Thread(target=self._watch, name="parent watch", daemon=True).start()
 
     def allow_saving(self) -> None:
-        """From now on there may be something to save."""
+        """Allows time to save before the process is ended."""
         self._grace_s = SAVING_S
 
     def _watch(self) -> None:

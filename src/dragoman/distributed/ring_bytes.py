@@ -1,4 +1,4 @@
-"""How many bytes a step must send, from the algorithm alone. Pure, without torch.
+"""Computes the bytes that a step must send, from the algorithm alone. Pure, without torch.
 
 Both gloo and NCCL pass large tensors around a ring: each rank sends 2 (n - 1) / n times the bytes
 of the gradients for an all-reduce, half of that for a gather or a scatter.
@@ -6,13 +6,13 @@ of the gradients for an all-reduce, half of that for a gather or a scatter.
 
 ETHERNET_HEADER = 14
 IP_AND_TCP_HEADERS = 52
-"""Of IPv4, with TCP's timestamps."""
+"""Header bytes of IPv4 and TCP with timestamps."""
 
 
 def bytes_per_step(
     parameters: int, ranks: int, ranks_on_host: int, sharded: bool, passes: int = 1
 ) -> float:
-    """What a host hands to its network interface in each step, in fp32 and without headers.
+    """Returns the bytes a host sends in each step, in fp32 and without headers.
 
     Neighbors in the ring are neighbors by number, so that one rank of a host sends to another
     host. Where all ranks are on one host, everything passes its loopback interface. `passes` are
@@ -26,8 +26,8 @@ def bytes_per_step(
 
 
 def on_the_wire(payload: float, mtu: int) -> float:
-    """With the headers that TCP sends along: each packet of the interface's size carries some.
+    """Returns the bytes with the headers of TCP: each packet of the interface's size has some.
 
-    Confirmations of what is received come on top, 2 % at most, and less on fast links.
+    Acknowledgments come on top, 2 % at most, and less on fast links.
     """
     return payload * (mtu + ETHERNET_HEADER) / (mtu - IP_AND_TCP_HEADERS)

@@ -1,5 +1,4 @@
-"""Messages that carry a signature: whoever lacks the secret of a start can neither forge nor alter
-one. Without torch."""
+"""Signed messages: without the secret of a start, nobody can forge or alter one. Without torch."""
 
 import hashlib
 import hmac
@@ -21,7 +20,7 @@ class Seal:
 
     @property
     def prefix(self) -> str:
-        """A name for this start that tells nothing of the secret."""
+        """Returns a name for this start that reveals nothing of the secret."""
         return self._signature("start", b"")[:16]
 
     def seal(self, key: str, message: dict[str, Any]) -> str:
@@ -29,7 +28,7 @@ class Seal:
         return self._signature(key, body.encode()) + body
 
     def unseal(self, key: str, sealed: bytes) -> dict[str, Any] | None:
-        """Return the message; None where it was not signed with this secret for this key."""
+        """Returns the message; None if it was not signed with this secret for this key."""
         signature, body = sealed[:SIGNATURE_CHARACTERS], sealed[SIGNATURE_CHARACTERS:]
         if not hmac.compare_digest(signature, self._signature(key, body).encode()):
             return None

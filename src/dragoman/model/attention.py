@@ -43,7 +43,7 @@ class SelfAttention(nn.Module):
         return _join_heads(attended, self.output)
 
     def step(self, x_R1D: Tensor, past: KeysValues | None) -> tuple[Tensor, KeysValues]:
-        """Attention of the newest position over itself and the past, which it is added to."""
+        """Returns the attention of the newest position over all so far, and the longer past."""
         query, key, value = _split_heads(self.query_key_value(x_R1D), 3, self.heads)
         now = KeysValues(key, value)
         seen = past.append(now) if past else now
@@ -60,7 +60,7 @@ class CrossAttention(nn.Module):
         self.output = _projection(width)
 
     def project(self, encoded_BSD: Tensor) -> KeysValues:
-        """What is looked up in the source; while decoding it is computed once a sentence."""
+        """Returns keys and values of the source; decoding computes them once per sentence."""
         return KeysValues(*_split_heads(self.key_value(encoded_BSD), 2, self.heads))
 
     def forward(self, x_BTD: Tensor, source: KeysValues, mask: Tensor | None) -> Tensor:

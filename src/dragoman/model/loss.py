@@ -24,7 +24,7 @@ class LossSums(NamedTuple):
     likelihood: Tensor
     """Negative log-likelihood without smoothing, summed likewise."""
     likelihood_N: Tensor
-    """The same of each target token, without a gradient."""
+    """The same for each target token, without a gradient."""
 
 
 class Objective(nn.Module):
@@ -46,7 +46,7 @@ class Objective(nn.Module):
 def smoothed_cross_entropy(
     hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float
 ) -> LossSums:
-    """Sums over N of the loss against (1 - smoothing) on the target, smoothing over all pieces."""
+    """Returns sums over N of the loss against (1 - smoothing) on the target plus a uniform rest."""
     if torch.is_autocast_enabled(hidden_ND.device.type):
         dtype = torch.get_autocast_dtype(hidden_ND.device.type)
         hidden_ND, weight_VD = hidden_ND.to(dtype), weight_VD.to(dtype)

@@ -1,4 +1,4 @@
-"""How big a model is: parameters, floating-point operations, memory. Pure, without torch."""
+"""The size of a model: parameters, floating-point operations, memory. Pure, without torch."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class Size(NamedTuple):
 
     @property
     def state_bytes(self) -> int:
-        """What a device holds before the first activation."""
+        """Returns the bytes that a device holds before the first activation."""
         return self.weight_bytes + self.gradient_bytes + self.optimizer_bytes
 
 
@@ -48,18 +48,18 @@ def count_parameters(model: ModelSettings, vocabulary: int) -> int:
 
 
 def training_flops_per_token(model: ModelSettings, vocabulary: int, mean_length: int) -> int:
-    """For one source and one target token of a pair of that length on both sides."""
+    """Returns the operations for one source and one target token of a pair of that length."""
     square = mean_length**2
     pair = Amounts(1, mean_length, mean_length, 2 * mean_length, square, square, square)
     return training_flops(model, vocabulary, pair) // mean_length
 
 
 def training_flops(model: ModelSettings, vocabulary: int, amounts: Amounts) -> int:
-    """Multiplications and additions of all matrix products, attention's included.
+    """Returns the multiplications and additions of all matrix products, including attention.
 
-    What the model needs for its tokens: padding is not credited. A source token passes the encoder
-    and the decoder's look-up of it, a target token the decoder and the output projection. Backward
-    computes two products for each of forward's.
+    Counts what the model needs for its tokens: padding is not credited. A source token passes the
+    encoder and the decoder's look-up of it, a target token the decoder and the output projection.
+    Backward computes two products for each of forward's.
     """
     encoder, decoder = model.encoder_layers, model.decoder_layers
     square, filters = model.width**2, 2 * model.width * model.filter
@@ -77,7 +77,7 @@ def training_flops(model: ModelSettings, vocabulary: int, amounts: Amounts) -> i
 
 
 def activation_bytes(model: ModelSettings, micro_batch_tokens: int) -> int:
-    """A rough bound for fp32 activations kept between forward and backward of a micro-batch."""
+    """Returns a rough bound for the fp32 activations of a micro-batch kept for backward."""
     per_encoder_token = model.encoder_layers * (14 * model.width + 3 * model.filter)
     per_decoder_token = model.decoder_layers * (22 * model.width + 3 * model.filter)
     return FP32_BYTES * micro_batch_tokens * (per_encoder_token + per_decoder_token)

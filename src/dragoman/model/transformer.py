@@ -15,7 +15,7 @@ from dragoman.model.dropout import Dropout
 
 @dataclass(frozen=True)
 class Source:
-    """Encoded sentences as the decoder looks things up in them: one entry a decoder layer."""
+    """Encoded sentences as keys and values for the decoder: one entry per decoder layer."""
 
     layers: tuple[KeysValues, ...]
     mask: Tensor | None
@@ -27,7 +27,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Prefix:
-    """Target positions decoded so far: keys and values of each layer, and how many they are."""
+    """Target positions decoded so far: keys and values of each layer, and their number."""
 
     layers: tuple[KeysValues, ...] = ()
     length: int = 0
@@ -49,7 +49,7 @@ class Transformer(nn.Module):
         self.decoder_norm = nn.LayerNorm(settings.width)
 
     def forward(self, source_BS: Tensor, source_mask: Tensor | None, target_BT: Tensor) -> Tensor:
-        """Final hidden states, from which `output_weight` makes the logits of the next tokens."""
+        """Returns the final hidden states; `output_weight` projects them to logits."""
         source = self.encode(source_BS, source_mask)
         x_BTD = self._embed(target_BT)
         for layer, looked_up in zip(self.decoder, source.layers, strict=True):
@@ -58,7 +58,7 @@ class Transformer(nn.Module):
         return hidden
 
     def encode(self, source_BS: Tensor, source_mask: Tensor | None) -> Source:
-        """`source_mask` is [B, 1, 1, S], True where there is a token; None: everywhere."""
+        """Encodes sentences; `source_mask` is [B, 1, 1, S], True for tokens, or None if all are."""
         x_BSD = self._embed(source_BS)
         for layer in self.encoder:
             x_BSD = layer(x_BSD, source_mask)
@@ -67,9 +67,9 @@ class Transformer(nn.Module):
         return Source(looked_up, source_mask)
 
     def step(self, tokens_R: Tensor, prefix: Prefix, source: Source) -> tuple[Tensor, Prefix]:
-        """Hidden state [R, D] after one more token a row, and the longer prefix.
+        """Returns the hidden state [R, D] after one more token per row, and the longer prefix.
 
-        R is a multiple of the sentences in `source`: rows of one sentence stand together.
+        R is a multiple of the sentences in `source`: rows of one sentence are adjacent.
         """
         x_R1D = self._embed(tokens_R.unsqueeze(1), first_position=prefix.length)
         longer = []
@@ -119,7 +119,7 @@ class DecoderLayer(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def forward(self, x_BTD: Tensor, source: KeysValues, source_mask: Tensor | None) -> Tensor:
-        # Padding stands at the end of a target, where no real position can see it.
+        # Padding is at the end of a target, where no real position can see it.
         attended = self.self_attention(self.self_norm(x_BTD), causal=True)
         return self._rest(x_BTD + self.dropout(attended), source, source_mask)
 
@@ -131,7 +131,7 @@ class DecoderLayer(nn.Module):
         source_mask: Tensor | None,
     ) -> tuple[Tensor, KeysValues]:
         attended, seen = self.self_attention.step(self.self_norm(x_R1D), past)
-        # Rows of one sentence look things up in the same source, as if they were positions of
+        # Rows of one sentence attend to the same source, as if they were positions of
         # one target: so the source's keys and values are never copied for each hypothesis.
         sentences, width = source.keys_BHLK.shape[0], x_R1D.shape[-1]
         together = (x_R1D + attended).view(sentences, -1, width)
@@ -165,12 +165,12 @@ class FeedForward(nn.Module):
 
 
 def _layers(kind: type[_Layer], settings: ModelSettings, count: int) -> Sequence[_Layer]:
-    # A ModuleList forgets which modules it holds; its users should not.
+    # A ModuleList loses the type of its modules; this restores it.
     return cast(Sequence[_Layer], nn.ModuleList(kind(settings) for _ in range(count)))
 
 
 def sinusoids(first: int, length: int, width: int, device: torch.device) -> Tensor:
-    """Positions as [length, width]: sines in the first half, cosines in the second."""
+    """Returns positions as [length, width]: sines in the first half, cosines in the second."""
     position_L1 = torch.arange(first, first + length, device=device, dtype=torch.float32)[:, None]
     rates = torch.exp(
         torch.arange(width // 2, device=device) * (-math.log(10_000.0) / max(1, width // 2 - 1))

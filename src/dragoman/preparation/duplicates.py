@@ -1,4 +1,4 @@
-"""Which clean pairs stay: the first of each that are the same, and none that is held out.
+"""Decides which clean pairs stay: the first of each duplicate, and none that is held out.
 
 Keys of all slices come in, a truth value for each pair goes out. Keys are compared a range of
 values at a time, so that memory is bounded however many pairs there are.
@@ -19,7 +19,7 @@ KEYS_AT_ONCE = 20_000_000
 class Decision(NamedTuple):
     is_duplicate: list[Flags]
     is_leak: list[Flags]
-    """One array a slice each; a pair that is both counts as a leak."""
+    """One array per slice; a pair that is both counts as a leak."""
 
 
 def decide(

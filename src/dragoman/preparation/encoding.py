@@ -1,4 +1,4 @@
-"""Text becomes ids: one slice of pairs comes in, one shard goes out, with its figures."""
+"""Encodes text as ids: one slice of pairs comes in, one shard goes out, with its figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -88,13 +88,13 @@ def encode_shard(
     folder: Path,
     stem: str,
 ) -> ShardFigures:
-    """Write the pairs that fit as shard `stem`; `repeats` says how often each is to be seen."""
+    """Writes the pairs that fit as shard `stem`; `repeats` is how often each is to be seen."""
     figures = ShardFigures()
     sides = [words.encode(texts) for texts in zip(*pairs, strict=True)] or [[], []]
     lengths = np.array([[len(ids) for ids in side] for side in sides], np.int64).T
     is_kept = np.ones(len(pairs), dtype=np.bool_)
     for reason, holds in (
-        # The end piece alone is left of text that the tokenizer makes nothing of.
+        # Text without any known piece leaves only the end piece.
         ("empty for the tokenizer", (lengths < 2).any(axis=1)),
         ("longer than data.max_length", (lengths > max_length).any(axis=1)),
     ):
@@ -128,7 +128,7 @@ def encode_shard(
 
 
 def repeats_of(keys: npt.NDArray[np.uint64], weight: float) -> npt.NDArray[np.int64] | None:
-    """How often each pair is seen: the whole part of the weight, and once more for a share.
+    """Returns how often each pair is seen: the weight's integer part, and once more for a share.
 
     Which pairs are in the share follows from their keys, so it is the same on every machine.
     """

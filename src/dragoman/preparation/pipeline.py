@@ -1,4 +1,4 @@
-"""The stages in order: clean, decide, learn the pieces, encode, and write the passport."""
+"""Runs the stages in order: clean, decide, learn the pieces, encode, write the passport."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ BYTES_WORTH_A_PROCESS = 20_000_000
 
 
 def prepare(config: Config) -> PreparedData:
-    """Make the prepared data of a recipe, or find it made already."""
+    """Prepares the data of a recipe, or returns it if it is already prepared."""
     plan = make_plan(config)
     if current := _current(plan):
         return current
@@ -42,20 +42,20 @@ def prepare(config: Config) -> PreparedData:
 
 
 def join(config: Config) -> PreparedData:
-    """Finish what all shares have cleaned, here or on other machines."""
+    """Finishes the preparation after all shares are clean, here or on other machines."""
     plan = make_plan(config)
     missing = [n for n in range(count_slices(config.data)) if not plan.clean.is_done(n)]
     if missing:
         raise RunError(
             f"{plan.clean.folder}: {len(missing)} slices are not clean yet, the first of them is "
-            f"number {missing[0]}; run every --part to its end, then --join again"
+            f"number {missing[0]}; let every --part finish, then run --join again"
         )
     with storage_errors(plan.folder, "preparing data"):
         return _join(plan, _cores(plan))
 
 
 def clean_share(config: Config, share: Share, advance: Advance) -> None:
-    """Clean the slices of a share that are not clean yet. Independent of all other shares."""
+    """Cleans the slices of a share that are not clean yet. Independent of all other shares."""
     stage = make_plan(config).clean
     for part in slices(config.data, lambda n: share.has(n) and not stage.is_done(n)):
         cleaned = clean(part.pairs, config.cleaning, part.languages)
@@ -75,7 +75,7 @@ def clean_share(config: Config, share: Share, advance: Advance) -> None:
 
 
 def encode_share(config: Config, share: Share, advance: Advance) -> None:
-    """Encode the kept pairs of a share's slices that are not encoded yet."""
+    """Encodes the kept pairs of a share's slices that are not encoded yet."""
     plan = make_plan(config)
     tokenizer = Tokenizer.load(plan.tokenizer_file)
     words = WordCache(tokenizer)
@@ -99,7 +99,7 @@ def encode_share(config: Config, share: Share, advance: Advance) -> None:
 
 
 def dropped_examples(config: Config) -> dict[str, list[Pair]]:
-    """Some dropped pairs for each reason, as they were read."""
+    """Returns some dropped pairs for each reason, as they were read."""
     plan = make_plan(config)
     examples: dict[str, list[Pair]] = {}
     for stage in (plan.clean, plan.kept, plan.shards):
@@ -124,7 +124,7 @@ def _cores(plan: Plan) -> int:
 
 
 def _join(plan: Plan, cores: int) -> PreparedData:
-    """All that needs the whole corpus, and what follows from it."""
+    """Runs the stages that need the whole corpus, and returns the prepared data."""
     config = plan.config
     _write_held_out(plan)
     total = _decide(plan)
@@ -153,7 +153,7 @@ def _join(plan: Plan, cores: int) -> PreparedData:
 
 
 def _write_held_out(plan: Plan) -> None:
-    """Every line of validation and test, since a score holds for a whole set only."""
+    """Writes every line of validation and test, since a score is valid only for a whole set."""
     for number, split in enumerate(HELD_OUT):
         if plan.held_out.is_done(number) or not sources_of(plan.config.data, split):
             continue
@@ -162,7 +162,7 @@ def _write_held_out(plan: Plan) -> None:
 
 
 def _decide(plan: Plan) -> int:
-    """Mark duplicates and leaks; the number of clean pairs before."""
+    """Marks duplicates and leaks; returns the number of clean pairs before."""
     numbers = plan.clean.numbers()
     cleaning = plan.config.cleaning
     if not all(map(plan.kept.is_done, numbers)):
@@ -215,7 +215,7 @@ def _learn(plan: Plan, total: int) -> None:
 
 
 def _sample(plan: Plan, every: int) -> Iterator[str]:
-    """Both sides of each so many-th kept pair."""
+    """Yields both sides of every n-th kept pair."""
     seen = 0
     for number in plan.clean.numbers():
         kept = plan.kept.flags(number)
@@ -244,7 +244,7 @@ def _encode_held_out(plan: Plan, tokenizer: Tokenizer) -> dict[Split, ShardFigur
 
 
 def _sweep(plan: Plan) -> None:
-    """Remove the folders of stages that no longer count, and half files of processes killed."""
+    """Removes the folders of outdated stages, and partial files of killed processes."""
     counting = {stage.folder for stage in plan.stages}
     for path in plan.folder.iterdir():
         if path.is_dir() and path not in counting:

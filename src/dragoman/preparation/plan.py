@@ -1,4 +1,4 @@
-"""What is to be prepared: the stages of a recipe, their folders and what they depend on."""
+"""Plans the preparation: the stages of a recipe, their folders and what they depend on."""
 
 import hashlib
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ def make_plan(config: Config) -> Plan:
         raise UserError(f"{folder}: is a file; set data.prepared to a folder")
     if folder.is_dir() and any(folder.iterdir()) and not any(path.exists() for path in known):
         raise UserError(
-            f"{folder}: holds files that are not prepared data, and nothing was touched; "
+            f"{folder}: holds files that are not prepared data, and nothing was changed; "
             "set data.prepared to another folder"
         )
     plan = Plan(config, _input_files(config))
@@ -107,7 +107,7 @@ def make_plan(config: Config) -> Plan:
 
 
 def _verify_hashes(plan: Plan) -> None:
-    """Refuse a file that is not the one whose hash the recipe gives."""
+    """Refuses a file whose hash is not the one in the recipe."""
     hashes = {file.path: file.sha256 for file in plan.inputs}
     data = plan.config.data
     for split in SPLITS:
@@ -119,15 +119,15 @@ def _verify_hashes(plan: Plan) -> None:
                 found = hashes[str(path)]
                 if found != expected:
                     raise UserError(
-                        f"{path}: its sha256 is {found} and data.{split}.{number}.sha256 says "
-                        f"{expected}; bring the right file or correct the recipe"
+                        f"{path}: its sha256 is {found} and data.{split}.{number}.sha256 is "
+                        f"{expected}; get the right file or correct the recipe"
                     )
 
 
 def _input_files(config: Config) -> list[InputFile]:
-    """Every file that is read, with its hash; computed once for a size and time of change.
+    """Returns every file that is read, with its hash, computed once per size and change time.
 
-    Files that are gone are taken as they were: prepared data serves where the raw text is not.
+    Missing files count as unchanged: prepared data is usable without the raw text.
     """
     path = config.prepared_folder / INPUTS_NAME
     before = {file.path: file for file in _read_inputs(path)}
@@ -144,7 +144,7 @@ def _read_inputs(path: Path) -> list[InputFile]:
         return _InputsFile.model_validate(read_json(path)).files
     except ValidationError as error:
         raise CorruptFileError(
-            f"{path}: {problems_of(error)}; remove this file, and the inputs are hashed again"
+            f"{path}: {problems_of(error)}; remove this file to hash the inputs again"
         ) from error
 
 
@@ -167,13 +167,13 @@ def _input_file(path: Path, before: InputFile | None) -> InputFile:
     except FileNotFoundError:
         if before:
             return before
-        raise UserError(f"{path}: no such file; bring it there or set data.folder") from None
+        raise UserError(f"{path}: no such file; put it there or set data.folder") from None
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); bring it again") from error
+        raise UserError(f"{path}: cannot be read ({error.strerror}); get it again") from error
 
 
 def _hash(path: Path, size: int) -> str:
-    """Of the first `size` bytes, so that a file that others write to cannot keep us for ever."""
+    """Returns the hash of the first `size` bytes, so that a growing file cannot take forever."""
     digest = hashlib.sha256()
     with path.open("rb") as file, Progress(f"hashing {path.name}", "bytes", size) as progress:
         left = size
@@ -182,5 +182,5 @@ def _hash(path: Path, size: int) -> str:
             left -= len(block)
             progress.advance(len(block))
         if left or file.read(1):
-            raise UserError(f"{path}: changes while it is read; run again once it is complete")
+            raise UserError(f"{path}: changed while it was read; run again once it is complete")
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The same work on several cores: each process takes its share of the slices.
+"""Does the same work on several cores: each process takes its share of the slices.
 
 What the processes log is logged by the caller's process, as if it had done the work itself.
 """
@@ -24,17 +24,17 @@ _STOP = -(1 << 60)
 _done: "Synchronized[int]"
 
 
-class Stopped(Exception):  # noqa: N818 - not an error: another process has failed and says why
+class Stopped(Exception):  # noqa: N818 - not an error: another process has failed and reports it
     pass
 
 
 def in_parallel(work: Work, config: Config, cores: int, title: str, total: int | None) -> None:
-    """Do all shares of `work`; the first failure stops the other processes at their next slice."""
+    """Runs all shares of `work`; a failure stops the other processes at their next slice."""
     with Progress(title, unit="pairs", total=total) as progress:
         if cores == 1:
             work(config, Share(0, 1), progress.advance)
             return
-        context = get_context("spawn")  # a fork would copy the threads of whoever calls
+        context = get_context("spawn")  # a fork would copy the caller's threads
         done, records = context.Value("q", 0), context.Queue()
         level = logging.getLogger("dragoman").getEffectiveLevel()
         with (
@@ -67,7 +67,7 @@ def _logged_here(records: "Queue[Any]") -> Iterator[None]:
 
 
 class _Relogging(logging.Handler):
-    """Hands a record of another process to the logger of the same name in this one."""
+    """Passes a record of another process to the logger of the same name in this one."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logging.getLogger(record.name).handle(record)

@@ -1,4 +1,4 @@
-"""The training corpus as slices of a fixed size, numbered alike by whoever counts them."""
+"""The training corpus as slices of a fixed size, with the same numbers on every machine."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Slice(NamedTuple):
 def slices(
     data: DataSettings, is_wanted: Callable[[int], bool], pairs_per_slice: int = PAIRS_PER_SLICE
 ) -> Iterator[Slice]:
-    """The slices that are wanted, in order. All are counted, so that numbers never depend on it."""
+    """Yields the wanted slices in order. All are counted, so that numbers never change."""
     number = 0
     for source_number, source in enumerate(data.train):
         pairs = read_source(source, data, "train")

@@ -1,4 +1,4 @@
-"""A stage's folder: numbered results, each finished when its record is there.
+"""A stage's folder: numbered results, each finished once its record is there.
 
 The record has the hashes of the files beside it, and what is read back is compared with them: a
 damaged slice would otherwise become part of the training data.
@@ -22,13 +22,13 @@ KEY_LENGTH = 12
 
 
 def key_of(*what: object) -> str:
-    """A short hash of everything that a stage's result depends on, of JSON values."""
+    """Returns a short hash of JSON values: everything that a stage's result depends on."""
     content = json.dumps(what, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(content.encode()).hexdigest()[:KEY_LENGTH]
 
 
 def as_text(pairs: Sequence[Pair]) -> dict[str, str]:
-    """Both sides as the contents of files, a line for each pair."""
+    """Returns both sides as the contents of files, one line per pair."""
     return {
         "source": "".join(f"{pair.source}\n" for pair in pairs),
         "target": "".join(f"{pair.target}\n" for pair in pairs),
@@ -48,7 +48,7 @@ class Stage:
     def finish(
         self, number: int, record: Mapping[str, Any], contents: Mapping[str, str | bytes]
     ) -> None:
-        """Write a slice's files, each whole, and its record last: it says that they are there."""
+        """Writes a slice's files atomically, and its record last, which marks it as finished."""
         hashes = {}
         for suffix, content in contents.items():
             encoded = content.encode() if isinstance(content, str) else content
@@ -60,13 +60,13 @@ class Stage:
         return read_json(self.file(number, "json"))
 
     def pairs(self, number: int) -> list[Pair]:
-        """Of a stage that leaves text."""
+        """Yields the pairs of a slice, of a stage that writes text."""
         sides = (self._whole(number, side).read_bytes().decode() for side in ("source", "target"))
         lines = (side.split("\n")[:-1] for side in sides)
         return list(map(Pair, *lines))
 
     def keys(self, number: int) -> npt.NDArray[np.uint64]:
-        """Mapped, not read: of billions of pairs only a range of keys is looked at at once."""
+        """Returns the array memory-mapped: of billions of pairs only a range is read at once."""
         path = self._whole(number, "keys")
         if not path.stat().st_size:
             return np.empty(0, dtype=np.uint64)
@@ -76,11 +76,11 @@ class Stage:
         return np.fromfile(self._whole(number, "flags"), dtype=np.bool_)
 
     def numbers(self) -> list[int]:
-        """Of the slices that are finished, in order."""
+        """Returns the records of the finished slices, in order."""
         return sorted(int(path.stem) for path in self.folder.glob("[0-9]*.json"))
 
     def _whole(self, number: int, suffix: str) -> Path:
-        """A slice's file, refused where it is not what was written."""
+        """Returns a slice's file, or refuses it if it is not what was written."""
         path = self.file(number, suffix)
         try:
             found = sha256_of(path)
@@ -89,7 +89,7 @@ class Stage:
         hashes = self.record(number).get("sha256")
         if not isinstance(hashes, dict) or hashes.get(suffix) != found:
             raise CorruptFileError(
-                f"{path}: is not what its record {number:05d}.json says was written; remove the "
+                f"{path}: does not match its record {number:05d}.json; remove the "
                 f"folder {self.folder} and prepare again"
             )
         return path

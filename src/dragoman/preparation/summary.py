@@ -23,7 +23,7 @@ from dragoman.tokenizer import Tokenizer
 def passport_of(
     plan: Plan, tokenizer: Tokenizer, held_out: Mapping[Split, ShardFigures]
 ) -> Passport:
-    """`held_out`: what was encoded of validation and test."""
+    """Returns the passport; `held_out` has the figures of validation and test."""
     data = plan.config.data
     train = ShardFigures()
     for number in plan.clean.numbers():

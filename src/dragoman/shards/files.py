@@ -25,7 +25,7 @@ FileName = Annotated[
 
 
 class ShardFile(NamedTuple):
-    """What the data passport keeps of each file, to recognize it by."""
+    """What the data passport records of each file, to recognize it."""
 
     name: FileName
     bytes: Annotated[int, between(0, LARGEST_INTEGER)]
@@ -40,7 +40,7 @@ class PairIds(NamedTuple):
 def write_shard(
     folder: Path, stem: str, tokens: npt.NDArray[np.integer], bounds: npt.NDArray[np.int64]
 ) -> list[ShardFile]:
-    """Write one shard; names are relative to the folder above, where the passport is."""
+    """Writes one shard; names are relative to the folder above, where the passport is."""
     files = []
     for part, content in (("tokens", tokens), ("bounds", bounds)):
         path = folder / f"{stem}.{part}.npy"
@@ -53,7 +53,7 @@ def write_shard(
 
 
 def verify_shards(folder: Path, files: Iterable[ShardFile]) -> None:
-    """Read every byte once and compare with what the passport says."""
+    """Reads every byte once and compares it with the passport's hashes."""
     for file in files:
         path = folder / file.name
         try:
@@ -62,13 +62,13 @@ def verify_shards(folder: Path, files: Iterable[ShardFile]) -> None:
             raise _unusable(folder, path, f"cannot be read ({error.strerror})") from error
         if found != file.sha256:
             raise CorruptFileError(
-                f"{path}: sha256 {file.sha256[:12]} is expected, {found[:12]} was found; "
+                f"{path}: sha256 {file.sha256[:12]} expected, but {found[:12]} was found; "
                 f"remove the folder {folder} and prepare the data again"
             )
 
 
 class Shards:
-    """All pairs of a split as one numbered list; slices are views into the mapped files."""
+    """All pairs of a split as one sequence; items are views into the mapped files."""
 
     def __init__(self, folder: Path, files: Sequence[ShardFile]) -> None:
         opened = {file.name: _map(folder, file) for file in files}
@@ -93,14 +93,14 @@ class Shards:
         return PairIds(tokens[begin:middle], tokens[middle:end])
 
     def lengths(self) -> npt.NDArray[np.int32]:
-        """[pairs, 2]: number of ids of source and target, end pieces included."""
+        """Returns the number of ids of source and target, end pieces included, as [pairs, 2]."""
         sides = [np.diff(bounds).astype(np.int32).reshape(-1, 2) for bounds in self._bounds]
         return np.concatenate(sides) if sides else np.empty((0, 2), dtype=np.int32)
 
     def check_ids(self, vocabulary: int) -> None:
-        """Raise CorruptFileError unless every id is a piece and every bound is one of the ids.
+        """Raises CorruptFileError unless every id is a piece and every bound is within the ids.
 
-        Reads every byte: for once a host, beside `verify_shards`.
+        Reads every byte: call it once per host, along with `verify_shards`.
         """
         for stem, tokens, bounds in zip(self._stems, self._tokens, self._bounds, strict=True):
             is_in_order = len(bounds) % 2 == 1 and bool((np.diff(bounds) > 0).all())

@@ -39,14 +39,14 @@ class Side(_Record):
     """One language of a split."""
 
     file: FileName | Literal[""]
-    """Validation and test: every line as it was. Empty for training, whose text is in slices."""
+    """File of every line as it was, for validation and test; empty for training (in slices)."""
     bytes: Count
-    """Of the text that is kept, line feeds included."""
+    """Bytes of the text that is kept, line feeds included."""
     tokens: Count
-    """Of the pairs as training sees them in one epoch, end pieces included."""
+    """Tokens that training sees in one epoch, end pieces included."""
     unknown_tokens: Count
     lengths: list[Count]
-    """Sentences by length: under 8 pieces, under 16, and so on; the last: all that are longer."""
+    """Numbers of sentences by length: under 8 pieces, under 16, ...; the last: all longer ones."""
 
 
 class SourceRecord(_Record):
@@ -73,7 +73,7 @@ class SplitRecord(_Record):
 
 class Passport(_Record):
     key: str
-    """Of everything that the data depends on; the same key means that nothing is to be redone."""
+    """Hash of everything that the data depends on; with the same key nothing is redone."""
     source_language: str
     target_language: str
     vocabulary: Annotated[int, between(1, LARGEST_INTEGER)]
@@ -95,7 +95,7 @@ class Passport(_Record):
 
     @property
     def content_hash(self) -> str:
-        """Of everything that training reads: two data sets with this hash in common are equal."""
+        """Returns a hash of everything that training reads, equal for equal data."""
         hashes = [self.tokenizer_sha256]
         for split in REQUIRED_SPLITS:
             hashes += [file.sha256 for file in self.splits[split].shards]
@@ -138,7 +138,7 @@ class PreparedData:
         return Shards(self.folder, self.passport.splits[split].shards)
 
     def text(self, split: str) -> tuple[list[str], list[str]]:
-        """Source and target sentences of a split as they were before tokenization."""
+        """Returns the source and target sentences of a split as they were before tokenization."""
         record = self.passport.splits.get(split)
         if record is None:
             raise UserError(f"the recipe has no {split} data; add [[data.{split}]] to it")
@@ -153,7 +153,7 @@ class PreparedData:
         return source, target
 
     def files(self) -> list[str]:
-        """All that training and evaluation read, relative to the folder; the passport last."""
+        """Returns the files that training and evaluation read, the passport last."""
         names = [self.passport.tokenizer_file]
         for record in self.passport.splits.values():
             names += [shard.name for shard in record.shards]
@@ -161,7 +161,7 @@ class PreparedData:
         return [*dict.fromkeys(names), PASSPORT_NAME]
 
     def verify(self) -> None:
-        """Compare tokenizer and shards with their hashes in the passport."""
+        """Compares tokenizer and shards with their hashes in the passport."""
         tokenizer = self.folder / self.passport.tokenizer_file
         if not tokenizer.is_file() or sha256_of(tokenizer) != self.passport.tokenizer_sha256:
             raise CorruptFileError(f"{tokenizer}: is not what was prepared; prepare the data again")

@@ -1,4 +1,4 @@
-"""How gradients travel between ranks.
+"""Synchronizes gradients between ranks.
 
 A rank's part of a step is `begin_step`, then `forward` of each of its micro-batches followed by
 backward; the last backward leaves the sum of all ranks' gradients.
@@ -29,9 +29,9 @@ Sync: TypeAlias = "Replicas | Sharded"
 
 
 def synchronized(objective: Objective, group: Group, sharding: Literal["none", "full"]) -> Sync:
-    """Tie this rank's model to those of the others. Collective: every rank must call.
+    """Wraps this rank's model for synchronization. Collective: every rank must call.
 
-    Where it is sharded its parameters are other objects from now on.
+    If sharded, its parameters are different objects from now on.
     """
     if sharding == "full" and group.ranks > 1:
         # A second of imports that few runs need.

@@ -1,10 +1,10 @@
-"""Running out of memory: how it is recognized, and what can be given back."""
+"""Recognizes out-of-memory errors, and frees memory."""
 
 import gc
 
 import torch
 
-# torch has an exception of its own only where CUDA's allocator has found out by itself.
+# torch has an exception of its own only for CUDA's allocator.
 _SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
 
 
@@ -15,7 +15,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def free_memory(device: torch.device) -> None:
-    """Give back what nothing refers to any more."""
+    """Frees memory that nothing refers to any more."""
     gc.collect()  # modules and autograd graphs have cycles
     if device.type == "cuda":
         torch.cuda.empty_cache()

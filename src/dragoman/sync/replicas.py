@@ -2,7 +2,7 @@
 
 Torch's DDP does the work: it hands over gradients in buckets as soon as backward has made them.
 All ranks send the same buckets in the same order, so a rank that cannot make its own still has to
-send something, or the others would wait for ever.
+send something, or the others would wait forever.
 """
 
 import torch.distributed as dist
@@ -27,19 +27,19 @@ class Replicas:
         self._sent: list[Future[Tensor]] = []  # of the current step, in the order of the buckets
         self._stopwatch = Stopwatch(group.device)
         self.last_ready: Mark | None = None
-        """Its mark when backward had made the last gradients of the current step: what it takes
-        from then on is not hidden behind computing. None: nothing has been sent."""
+        """The mark at which backward had made the last gradients of the current step; communication
+        after it is not overlapped with computation. None if nothing has been sent."""
         self._rehearses = False
         self._parallel = self._tied_together(init_sync=True)
 
     def begin_step(self, missing_passes: int = 0) -> None:
-        """Forget the gradients of the step before; replicas need not make equally many passes."""
+        """Clears the gradients of the previous step; numbers of passes may differ between ranks."""
         self._objective.zero_grad()
         self._sent.clear()
         self.last_ready = None
 
     def forward(self, batch: Batch, is_last: bool) -> LossSums:
-        """Its backward adds to the gradients, and of a rank's last micro-batch also sends them."""
+        """Returns the loss; its backward adds to the gradients, and sends them if `is_last`."""
         module = self._parallel or self._objective
         sums: LossSums
         if self._parallel and not is_last:
@@ -50,9 +50,9 @@ class Replicas:
         return sums
 
     def send_nothing(self) -> None:
-        """Take part in the rest of a step whose backward this rank could not finish.
+        """Takes part in the rest of a step whose backward this rank could not finish.
 
-        What has not been sent is replaced by zeros. The gradients are of no use then, to anyone.
+        What has not been sent is replaced by zeros. All ranks must then discard the gradients.
         """
         if self._parallel:
             buckets = self._parallel.reducer._get_zeros_like_grad_buckets()
@@ -62,9 +62,9 @@ class Replicas:
                 future.wait()
 
     def renew(self) -> None:
-        """After `send_nothing` on any rank: be ready again. Collective: every rank must call."""
+        """Makes ready again after `send_nothing` on any rank. Collective: every rank must call."""
         self.begin_step()
-        # What was left in the middle of a backward cannot be used again.
+        # A backward that was left halfway cannot be used again.
         self._parallel = None
         free_memory(self._group.device)
         self._parallel = self._tied_together(init_sync=False)
@@ -85,7 +85,7 @@ class Replicas:
         return parallel
 
     def _rehearse(self, parallel: DistributedDataParallel) -> None:
-        """Let DDP see the order in which backward makes gradients, before the first step.
+        """Lets DDP see the order in which backward makes gradients, before the first step.
 
         It cuts its buckets by that order and would otherwise do so after the first step. Sums of
         three or more ranks depend on the cut, and a resumed run is to repeat them bit for bit.
@@ -98,7 +98,7 @@ class Replicas:
 
     # Torch compares these annotations with its own.
     def _send(self, state: object, bucket: GradBucket) -> Future[Tensor]:
-        """Every gradient passes here on its way to the other ranks."""
+        """Sends a bucket of gradients to the other ranks; every gradient passes here."""
         if self._rehearses:
             at_once: Future[Tensor] = Future()
             at_once.set_result(bucket.buffer())

@@ -1,8 +1,8 @@
 """Every rank holds a part of each tensor: weights, gradients and Adam's state (torch's FSDP2).
 
 A layer's weights are gathered right before it computes and dropped right after, so forward and
-backward are collective. All ranks must make equally many passes, and none can go on without the
-others.
+backward are collective. All ranks must make equally many passes, and none can continue without
+the others.
 """
 
 from torch.distributed.device_mesh import init_device_mesh
@@ -17,7 +17,7 @@ from dragoman.sync.stopwatch import Mark
 
 class Sharded:
     knows_exposed = False
-    """Gradients and weights travel all through forward and backward."""
+    """Gradients and weights are sent throughout forward and backward."""
     last_ready: Mark | None = None
 
     def __init__(self, objective: Objective, group: Group) -> None:
@@ -25,7 +25,7 @@ class Sharded:
         self._objective, self._group = objective, group
         model = objective.model
         mesh = init_device_mesh(group.device.type, (group.ranks,))
-        # What the decoder looks up in the source is projected before the layer itself computes,
+        # Keys and values of the source are projected before the decoder layer itself computes,
         # so that its weights have to be gathered on their own.
         look_ups = [layer.cross_attention.key_value for layer in model.decoder]
         for part in (*model.encoder, *look_ups, *model.decoder, objective):
@@ -36,7 +36,7 @@ class Sharded:
         self._root = sharded
 
     def begin_step(self, missing_passes: int) -> None:
-        """Forget the gradients of the step before; make the passes that only others have work for.
+        """Clears the gradients of the previous step; makes the passes that only other ranks need.
 
         Collective: every rank must call.
         """
@@ -46,7 +46,7 @@ class Sharded:
             (nothing.smoothed * 0.0).backward()  # type: ignore[no-untyped-call]
 
     def forward(self, batch: Batch, is_last: bool) -> LossSums:
-        """Its backward adds to the gradients, and of a rank's last micro-batch also sends them.
+        """Returns the loss; its backward adds to the gradients, and sends them if `is_last`.
 
         Both are collective: every rank must call.
         """
@@ -55,12 +55,12 @@ class Sharded:
         return sums
 
     def send_nothing(self) -> None:
-        """Out of memory: unlike replicas the others need this rank's weights to go on."""
+        """Raises an error: unlike replicas, the others need this rank's weights to continue."""
         raise RunError(
             f"rank {self._group.rank} on {self._group.host} ran out of memory, and with "
-            "training.sharding = full no rank can go on without it; start a new run with a lower "
-            "training.micro_batch_tokens, or add ranks"
+            "training.sharding = full no rank can continue without it; start a new run with a "
+            "lower training.micro_batch_tokens, or add ranks"
         )
 
     def renew(self) -> None:
-        raise AssertionError("a sharded step is never repeated")
+        raise AssertionError("a sharded step is never retried")

@@ -1,6 +1,6 @@
-"""How long a device works on something.
+"""Measures how long a device works on something.
 
-A GPU works through a queue: the host's clock tells when work was handed over, not when it was done.
+A GPU works through a queue: the host's clock shows when work was queued, not when it was done.
 There, marks are events in the queue, and are read when the host has waited for the device anyway.
 """
 
@@ -16,10 +16,10 @@ class Stopwatch:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self.reads_late = device.type == "cuda"
-        """A mark can be read only when the device has come to it."""
+        """A mark can be read only after the device has reached it."""
 
     def mark(self) -> Mark:
-        """This moment, behind all work that was handed over so far."""
+        """Marks this moment, after all work that was queued so far."""
         if not self.reads_late:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -27,7 +27,7 @@ class Stopwatch:
         return event
 
     def seconds(self, begin: Mark, end: Mark) -> float:
-        """Between two marks that the device has passed."""
+        """Returns the seconds between two marks that the device has passed."""
         if isinstance(begin, float) and isinstance(end, float):
             return end - begin
         assert isinstance(begin, torch.cuda.Event)

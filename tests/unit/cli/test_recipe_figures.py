@@ -9,7 +9,7 @@ def test_the_figures_of_the_wmt16_recipe_are_those_of_its_stories():
     told = dict(figures(load_config(shipped_recipe("wmt16-en-de")), workers=4))
     assert told["parameters"] == "60,880,896 with 32,768 pieces"
     assert told["peak learning rate"] == "9.882e-04 at step 8,000 (noam)"
-    assert told["gradients on the wire"].startswith("243.5 MB a step")
+    assert told["gradients on the wire"].startswith("243.5 MB per step")
     assert told["accumulation"].startswith("1 micro-batch(es) per worker")
     assert told["ends"] == "after 300,000 steps, about 7,500.0 million tokens"
 

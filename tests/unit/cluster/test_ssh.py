@@ -40,7 +40,7 @@ def test_ssh_never_asks_and_takes_the_users_configuration():
         (255, "ssh: Could not resolve hostname node1: Name", "its name cannot be resolved"),
         (255, "ssh: connect to host node1 port 22: Connection refused", "nothing listens"),
         (255, "ssh: connect to host node1 port 22: Connection timed out", "does not answer"),
-        (255, "root@node1: Permission denied (publickey).", "ssh was not let in"),
+        (255, "root@node1: Permission denied (publickey).", "ssh was denied access"),
         (255, "Host key verification failed.", "its host key is not known here"),
         (255, "something new", "ssh could not connect: something new"),
         (127, "sh: /x/python: not found", "has no Python at ~/dragoman/.venv/bin/python"),

@@ -35,5 +35,5 @@ def test_an_ending_is_read_from_the_status(run, state):
 def test_workers_that_end_without_saying_how_are_an_error(run, state):
     run.root.mkdir()
     write_json(run.status, {"state": state})
-    with pytest.raises(RunError, match=f"still says '{state}'"):
+    with pytest.raises(RunError, match=f"still shows '{state}'"):
         ending_of(run)

@@ -48,5 +48,5 @@ def test_a_name_cannot_lead_out_of_the_folder(tmp_path, name):
 
 def test_what_exists_on_a_host_is_not_overwritten(folder, tmp_path):
     order = json.dumps({"take": "data", "in": str(tmp_path)}).encode() + b"\n"
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(UserError, match="already exists"):
         serve(io.BytesIO(order + stream_of(folder).getvalue()), io.BytesIO())

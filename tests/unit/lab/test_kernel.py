@@ -55,7 +55,7 @@ def test_what_is_wrong_is_said_before_anything_is_made():
     for arguments, sentence in (
         ({"name": "Too long a name"}, "is not a name for a lab"),
         ({"nodes": 0}, "1 to 200 nodes, not 0"),
-        ({"rate": "fast"}, "is no rate"),
+        ({"rate": "fast"}, "is not a rate"),
         ({"nodes": 2, "node_rates": {3: "1mbit"}}, "node 3 has a rate, but there are 2 nodes"),
     ):
         with pytest.raises(UserError, match=sentence):

@@ -55,5 +55,5 @@ def test_a_size_is_read(text, size):
 
 @pytest.mark.parametrize("text", ["", "50", "50mbit", "1KB", "0MB", "-1GB"])
 def test_nonsense_is_no_size(text):
-    with pytest.raises(UserError, match="is no size of a disk"):
+    with pytest.raises(UserError, match="is not a disk size"):
         parse_size(text)

@@ -1,7 +1,7 @@
 """Files from public servers: an address comes in, a whole file in the cache goes out.
 
 The cache mirrors the servers, `<cache>/<host>/<path>`, so a cache that someone copies or serves is
-a mirror, and a file brought by hand has one obvious place. Beside each file: `.json`, what was
+a mirror, and a file placed by hand has one obvious place. Next to each file: `.json`, what was
 fetched from where; while it arrives, `.part` and `.part.json`; `.lock`, for those who fetch at the
 same time.
 """

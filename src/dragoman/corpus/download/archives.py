@@ -1,4 +1,4 @@
-"""Files out of archives that may be torn, huge or hostile."""
+"""Extracts files from archives that may be truncated, huge or hostile."""
 
 import difflib
 import fnmatch
@@ -33,7 +33,7 @@ UNPACKING_ERRORS = (
     EOFError,
     OSError,
     NotImplementedError,  # a compression or an encryption that Python does not have
-    ValueError,  # numbers and names in headers that are none
+    ValueError,  # invalid numbers and names in headers
 )
 ZIP_ENCRYPTED = 1  # a bit of zipfile.ZipInfo.flag_bits
 MOST_MEMBERS = 100_000
@@ -46,7 +46,7 @@ def extract_member(archive: Path, member: str, into: Path) -> Path:
 
 
 def extract_members(archive: Path, members: Sequence[str], into: Path) -> list[Path]:
-    """Files of an archive, written below `into` under their names there, in the order asked for.
+    """Extracts files of an archive below `into` under their own names, in the order requested.
 
     A name may hold the wildcards of the shell and must then fit one file. What is there already in
     full length is not written again. A file that is no archive is its own only member.
@@ -60,7 +60,7 @@ def extract_members(archive: Path, members: Sequence[str], into: Path) -> list[P
 
 
 def extract_all(archive: Path, into: Path) -> None:
-    """Every file of an archive, written below `into`."""
+    """Extracts every file of an archive below `into`."""
     with (
         _unpacking_errors(archive),
         closing(_entries(archive)) as entries,
@@ -129,7 +129,7 @@ class _TarHeader(tarfile.TarInfo):
 
 
 def _entries(archive: Path) -> Generator[tuple[str, int, Callable[[], IO[bytes]]], None, None]:
-    """Name, size and a way to read every regular file, in the order of the archive.
+    """Yields name, size and a reader of every regular file, in the order of the archive.
 
     A tar archive is read as a stream: an entry can be read only before the next one is asked for.
     Archives that expand to far more than they hold, or to too many files, are refused on the way.
@@ -143,7 +143,7 @@ def _entries(archive: Path) -> Generator[tuple[str, int, Callable[[], IO[bytes]]
             if expanded > most_expanded:
                 raise UserError(
                     f"{archive}: its {archive.stat().st_size:,} bytes expand to {expanded:,} or "
-                    f"more with {name}, as no text does; check what it is, and if it is good, "
+                    f"more with {name}, as no text does; check what it is, and if it is valid, "
                     f"{BY_HAND}"
                 )
             yield _plain_name(name), size, open_entry
@@ -179,7 +179,7 @@ def _inside(folder: Path, name: str, archive: Path) -> Path:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         raise UserError(
-            f"{archive}: {name} leads out of the folder it should be unpacked to, so nothing was "
+            f"{archive}: {name} points outside the folder to unpack to, so nothing was "
             "unpacked; check where the archive comes from"
         )
     return folder / path

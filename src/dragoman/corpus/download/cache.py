@@ -1,4 +1,4 @@
-"""The cache of files from public servers, where a file is whole, and the one that was asked for."""
+"""The cache of files from public servers, where every file is complete and verified."""
 
 import hashlib
 import re
@@ -29,7 +29,7 @@ def fetch(
     md5: str | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Path:
-    """The file at `url`, from the cache if it is there, else from its server or from `mirror`.
+    """Returns the file at `url`, from the cache if it is there, else from its server or `mirror`.
 
     A file in the cache is compared with the size it was fetched with, and with the hashes that are
     given; it needs no network.
@@ -63,7 +63,7 @@ def fetch(
             "fetched_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         with storage_errors(target, "putting a download into place"):
-            # Before the file itself, so that no other process takes that for one brought by hand.
+            # Before the file itself, so that no other process takes that for one placed by hand.
             write_json(beside(target, ".json"), record)
             part.replace(target)
             sync_folder(target.parent)
@@ -72,7 +72,7 @@ def fetch(
 
 
 def cached_path(url: str, cache: Path) -> Path:
-    """Where the file at `url` stands in the cache, and where a person may put it by hand."""
+    """Returns the place of the file at `url` in the cache, where a user may also put it by hand."""
     try:
         parts = urllib.parse.urlsplit(url)
         port = parts.port
@@ -111,7 +111,7 @@ def _give_up(address: str, reason: str, target: Path) -> NoReturn:
 
 
 def _kept(target: Path, expected: dict[str, str | None]) -> Path:
-    """A file of the cache, refused where it is not the one that was fetched or is asked for.
+    """Returns a file of the cache; refuses one that is not what was downloaded or requested.
 
     It is not replaced: a person may have put it there, on a machine without a network.
     """
@@ -122,18 +122,18 @@ def _kept(target: Path, expected: dict[str, str | None]) -> Path:
         if fetched_bytes != found_bytes:
             raise UserError(
                 f"{target}: has {found_bytes:,} bytes, but {fetched_bytes:,} were fetched; remove "
-                f"it to fetch it again, or remove {record_file.name} if you brought it by hand"
+                f"it to fetch it again, or remove {record_file.name} if you put it there by hand"
             )
     wrong = _wrong_hash(target, expected)
     if wrong:
         raise UserError(
-            f"{target}: its {wrong}; remove it to fetch it again, or bring the right file"
+            f"{target}: its {wrong}; remove it to fetch it again, or replace it by the right file"
         )
     return target
 
 
 def _wrong_hash(path: Path, expected: dict[str, str | None]) -> str:
-    """What is wrong with the content of a file, as the end of "its ..."; empty: nothing."""
+    """Returns what is wrong with the content of a file, to follow "its"; empty if nothing."""
     for algorithm, wanted in expected.items():
         if wanted:
             with path.open("rb") as file:

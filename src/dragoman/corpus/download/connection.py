@@ -14,7 +14,7 @@ import urllib.request
 from typing import IO, Any
 
 TIMEOUT_S = 30.0
-# Answers that mean "not now": timed out, too many requests, and the server's own troubles.
+# Answers that mean "not now": timeouts, too many requests, and errors of the server.
 PASSING_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 # A server that sends a byte now and then never runs into the timeout.
 SLOWEST_BYTES_PER_S = 100
@@ -28,19 +28,19 @@ class BrokenError(Exception):
 
 
 class UnreachableError(BrokenError):
-    """Nobody answers there. Worth waiting for only where someone has answered before."""
+    """Nobody answers there. Worth waiting for only if someone has answered before."""
 
 
 class TooSlowError(BrokenError):
-    """What a connection brings is not worth waiting for, even if it is something."""
+    """The connection is too slow to be worth waiting for."""
 
 
 class StalePartError(BrokenError):
-    """What has arrived is of another file than the one that the server has now."""
+    """What has arrived belongs to another file than the server has now."""
 
 
 class HopelessError(Exception):
-    """Another try would bring the same."""
+    """Another try would fail the same way."""
 
 
 class _InsecureRedirectError(Exception):
@@ -48,14 +48,14 @@ class _InsecureRedirectError(Exception):
 
 
 def open_address(address: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-    """Raises `BrokenError` where another try may help, else `HopelessError`."""
-    # Built anew each time: it reads http_proxy, https_proxy and no_proxy when it is built.
+    """Opens an address; raises `BrokenError` if another try may help, else `HopelessError`."""
+    # Built each time, since it reads http_proxy, https_proxy and no_proxy then.
     opener = urllib.request.build_opener(_NoDowngrade, _PacedHttp, _PacedHttps)
     try:
         request = urllib.request.Request(address, headers=headers)
         response: http.client.HTTPResponse = opener.open(request, timeout=TIMEOUT_S)
     except _InsecureRedirectError as error:
-        raise HopelessError(f"sends us on to {error}, where anyone could change it") from error
+        raise HopelessError(f"redirects to {error}, where anyone could change it") from error
     except urllib.error.HTTPError as error:
         error.close()
         reason = f"the server answers {error.code} {shown(error.reason)}"
@@ -67,39 +67,35 @@ def open_address(address: str, headers: dict[str, str]) -> http.client.HTTPRespo
     except urllib.error.URLError as error:
         cause = error.reason
         if isinstance(cause, ssl.SSLCertVerificationError):
-            raise HopelessError(
-                f"its certificate does not hold ({cause.verify_message})"
-            ) from error
+            raise HopelessError(f"its certificate is not valid ({cause.verify_message})") from error
         if isinstance(cause, socket.gaierror):
-            raise UnreachableError(
-                "no server of that name is known here; is there a network?"
-            ) from error
+            raise UnreachableError("its name cannot be resolved; is there a network?") from error
         if isinstance(cause, ConnectionRefusedError):
             raise UnreachableError("the server refuses the connection") from error
         raise BrokenError(f"the connection failed ({cause})") from error
     except (http.client.HTTPException, OSError) as error:
         raise BrokenError(f"the connection broke ({shown(error)})") from error
     except ValueError as error:
-        reason = f"it, or where it sends us on to, is not an address ({shown(error)})"
+        reason = f"it, or where it redirects to, is not an address ({shown(error)})"
         raise HopelessError(reason) from error
     return response
 
 
 def shown(answer: object) -> str:
-    """What a server says, which may be a page or a terminal's commands, as a part of a sentence."""
+    """Returns a server's answer, which may hold markup or escape codes, as part of a sentence."""
     text = str(answer)[:SHOWN_CHARACTERS]
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
 class _PacedSocket(io.RawIOBase):
-    """The bytes of a connection, broken off where waiting for them brings too few of them."""
+    """The bytes of a connection, which fails if they arrive too slowly."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
         self._raw = raw
         self._waited_s = 0.0
         self._received = 0
         self.header_bytes_left: int | None = None
-        """None: this is not a header."""
+        """None if this is not a header."""
 
     def readable(self) -> bool:
         return True
@@ -112,11 +108,11 @@ class _PacedSocket(io.RawIOBase):
         if self.header_bytes_left is not None:
             self.header_bytes_left -= count or 0
             if self.header_bytes_left < 0:
-                raise BrokenError("the server's answer has no end before the file begins")
+                raise BrokenError("the server's headers are too long")
         if self._waited_s > PACE_WINDOW_S:
             if self._received < SLOWEST_BYTES_PER_S * self._waited_s:
                 raise TooSlowError(
-                    f"the server sends less than {SLOWEST_BYTES_PER_S} bytes a second"
+                    f"the server sends less than {SLOWEST_BYTES_PER_S} bytes per second"
                 )
             self._waited_s, self._received = 0.0, 0
         return count

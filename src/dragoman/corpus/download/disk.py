@@ -1,4 +1,4 @@
-"""What downloads and archives need of a disk: whole files, room that stays free, and locks."""
+"""What downloads and archives need of a disk: complete files, free space, and locks."""
 
 import fcntl
 import logging
@@ -16,12 +16,12 @@ logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
 KEEP_FREE_BYTES = 100_000_000
-"""A disk is not filled further by a download or an archive: other programs need some of it."""
+"""Space that downloads and archives leave free for other programs."""
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold off others, on this machine and on shared folders, who would make `path` too.
+    """Locks out other processes, also on shared folders, that would create `path` too.
 
     The lock file stays: removing it would let two processes hold locks on different files.
     """
@@ -32,7 +32,7 @@ def locked(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            logger.info(f"waiting for another process that is making {path}")
+            logger.info(f"waiting for another process that is creating {path}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -46,7 +46,7 @@ def size_of(path: Path) -> int:
 
 
 def require_space(size: int, target: Path) -> None:
-    """Refuse to write what would fill the disk, before it does."""
+    """Refuses to write what would fill the disk, before it does."""
     free = shutil.disk_usage(target.parent).free
     if size > free - KEEP_FREE_BYTES:
         reason = (
@@ -63,7 +63,7 @@ def chunks(file: IO[bytes], progress: Progress) -> Iterator[bytes]:
 
 
 def write_chunks(chunks: Iterable[bytes], part: Path, target: Path, append: bool = False) -> None:
-    """Only the writing is the disk's fault; what the chunks raise is somebody else's."""
+    """Writes chunks to `part`; only errors of writing, not of chunks, become storage errors."""
     doing = f"writing {part.name}"
     with storage_errors(target, doing):
         file = part.open("ab" if append else "wb")

@@ -1,5 +1,5 @@
-"""A download in as many tries as it takes: one completes the part or breaks, and what arrived
-stays for the next, in this process or another.
+"""Downloads in as many tries as it takes: each continues the part that the one before has left, in
+this process or another.
 """
 
 import http.client
@@ -27,11 +27,11 @@ from dragoman.rundir import read_json, write_json
 
 logger = logging.getLogger(__name__)
 
-# Between tries that bring nothing new. A try that comes further than all before it starts anew, so
-# a line that breaks every few minutes still brings a large file.
+# Pauses between tries without progress. A try that gets further than all before it resets them, so
+# a connection that breaks every few minutes still completes a large file.
 PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
 LARGEST_UNANNOUNCED_BYTES = 100_000_000_000
-"""Of a file whose server does not say how long it is; public corpora have a tenth of it."""
+"""Most bytes of a file whose server announces no length; public corpora have a tenth of it."""
 
 
 class _TooLongError(Exception):
@@ -39,7 +39,7 @@ class _TooLongError(Exception):
 
 
 def download(address: str, target: Path, pause: Callable[[float], None]) -> None:
-    """Makes the part of `target` whole; raises `HopelessError` where that fails."""
+    """Completes the part of `target`; raises `HopelessError` if that fails."""
     part = beside(target, ".part")
     at_first = farthest = size_of(part)
     failures = 0
@@ -66,7 +66,7 @@ def download(address: str, target: Path, pause: Callable[[float], None]) -> None
 def part_state(target: Path) -> dict[str, Any]:
     try:
         return read_json(beside(target, ".part.json"))
-    except CorruptFileError:  # not there, or torn: the part cannot be continued
+    except CorruptFileError:  # missing or truncated: the part cannot be continued
         return {}
 
 
@@ -76,14 +76,12 @@ def forget_part(target: Path) -> None:
 
 
 def _try(address: str, target: Path) -> None:
-    """Bring the part to its whole length: its rest, where the server can vouch that it has not
-    changed since, else all of it.
-    """
+    """Downloads the rest of the part if the server confirms that it is unchanged, else all."""
     part = beside(target, ".part")
     state = part_state(target)
     validator = str(state.get("validator", ""))
     if state.get("address") != address or not validator or not part.exists():
-        begin = 0  # nothing to continue, or nothing that says it would fit
+        begin = 0  # nothing to continue, or no validator to match it
     else:
         begin = part.stat().st_size
     if begin and begin == state.get("bytes"):
@@ -120,7 +118,7 @@ def _try(address: str, target: Path) -> None:
 
 
 def _no_longer_than(total: int | None, begin: int, body: Iterable[bytes]) -> Iterator[bytes]:
-    """The rest of a file of which `begin` bytes are there and `total` were announced."""
+    """Yields the rest of a file of which `begin` bytes are there and `total` were announced."""
     reached = begin
     for chunk in body:
         reached += len(chunk)
@@ -144,6 +142,6 @@ def _body(response: http.client.HTTPResponse, progress: Progress) -> Iterator[by
 
 
 def _validator(headers: Message) -> str:
-    """What If-Range may carry: a strong ETag, else the date of the last change."""
+    """Returns what If-Range may carry: a strong ETag, else the date of the last change."""
     etag = headers.get("ETag", "")
     return etag if etag.startswith('"') else headers.get("Last-Modified", "")
