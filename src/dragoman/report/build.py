@@ -46,7 +46,7 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
         bleu_signature=evaluations[-1].bleu_signature if evaluations else "",
         chrf_signature=evaluations[-1].chrf_signature if evaluations else "",
         scores=[Score.model_validate(scored) for scored in run.record.scored],
-        attempts=[_attempt(attempt, run) for attempt in run.attempts],
+        attempts=[AttemptContent.model_validate(attempt) for attempt in run.attempts],
         faults=[FaultContent.model_validate(fault) for fault in run.faults.faults],
         troubles=_incidents(run.attempts),
         skipped_updates=int(np.count_nonzero(~run.steps["updated"].astype(bool))),
@@ -72,25 +72,6 @@ def _model(run: RunFacts) -> Model:
         preset=config.model.preset,
         vocabulary=vocabulary,
         parameters=size_of(config.model, vocabulary).parameters,
-    )
-
-
-def _attempt(attempt: Attempt, run: RunFacts) -> AttemptContent:
-    members = run.record.members.get(attempt.number, [])
-    starts = [attempt.starts[rank] for rank in sorted(attempt.starts)]
-    return AttemptContent(
-        attempt=attempt.number,
-        started_at=attempt.started_at,
-        wall_s=attempt.wall_s,
-        ranks=attempt.ranks,
-        hosts=attempt.host_names,
-        devices=list(dict.fromkeys([m.device for m in members] + [s.device for s in starts])),
-        first_step=attempt.first_step,
-        last_step=attempt.last_step,
-        lost_steps=attempt.lost_steps,
-        lost_s=attempt.lost_s,
-        state=attempt.state,
-        reason=attempt.reason,
     )
 
 

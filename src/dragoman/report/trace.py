@@ -178,10 +178,11 @@ class _Events:
         for number, loss, tokens, begin, end, part_ends in zip(*columns, strict=True):
             args = {"loss": loss, "tokens": tokens}
             yield _slice(track, f"step {number}", begin, end, args=args)
+            part_begin = begin
             for name, part_end in zip(names, part_ends, strict=True):
-                if part_end > begin:
-                    yield _slice(track, name, begin, part_end)
-                    begin = part_end
+                if part_end > part_begin:
+                    yield _slice(track, name, part_begin, part_end)
+                    part_begin = part_end
 
     def _overlapping_slices(self, table: Table, name: str) -> Iterator[_Event]:
         for row in range(len(table)):

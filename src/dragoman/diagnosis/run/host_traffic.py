@@ -10,6 +10,7 @@ import numpy as np
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.hosts import LOOPBACK, HostSensors, host_of
 from dragoman.diagnosis.run.record import RunRecord
+from dragoman.diagnosis.run.steps import steps_of_attempt
 from dragoman.diagnosis.speed.bottleneck import Link, messages_of
 from dragoman.model.size import size_of
 from dragoman.telemetry.read.tables import Array, Table, group_column
@@ -51,10 +52,9 @@ def host_traffic_of(
     """Returns the traffic of each host that has counted it, in the order of the ranks."""
     counted: dict[str, list[Array]] = defaultdict(list)
     for attempt in attempts:
-        for rank, steps in steps_by_rank.items():
-            own = slice(*np.searchsorted(steps["attempt"], [attempt.number, attempt.number + 1]))
-            ways = (group_column(steps, "traffic_bytes", way)[own] for way in (*WAYS, "predicted"))
-            columns = np.stack([*ways, steps["step_s"][own]])
+        for rank, steps in steps_of_attempt(attempt.number, steps_by_rank).items():
+            ways = (group_column(steps, "traffic_bytes", way) for way in (*WAYS, "predicted"))
+            columns = np.stack([*ways, steps["step_s"]])
             is_counted = ~np.isnan(columns[0]) & (columns[-1] > 0)
             if is_counted.any():
                 counted[host_of(attempt, rank)].append(columns[:, is_counted])

@@ -91,8 +91,12 @@ def _mean(values: Array) -> float:
 
 
 def is_hang(step_s: Array) -> Array:
-    usual_s = float(np.median(step_s)) if len(step_s) else 0.0
-    return np.asarray(step_s > max(HANG_S, HANG_OVER_MEDIAN * usual_s))
+    return np.asarray(step_s > longest_usual_s(step_s))
+
+
+def longest_usual_s(step_s: Array) -> float:
+    """Returns how long a step may take, or a pause between two of them, before it is a hang."""
+    return max(HANG_S, HANG_OVER_MEDIAN * float(np.median(step_s)) if len(step_s) else 0.0)
 
 
 def step_parts_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table]) -> StepParts:
@@ -100,7 +104,7 @@ def step_parts_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table
     found = [
         _of_attempt(attempt, own)
         for attempt in attempts
-        if (own := _own_steps(attempt.number, steps_by_rank))
+        if (own := steps_of_attempt(attempt.number, steps_by_rank))
     ]
     if not found:
         none, no_step = np.empty(0), np.empty(0, dtype=np.int64)
@@ -126,7 +130,8 @@ def step_parts_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table
     )
 
 
-def _own_steps(attempt: int, steps_by_rank: Mapping[int, Table]) -> dict[int, Table]:
+def steps_of_attempt(attempt: int, steps_by_rank: Mapping[int, Table]) -> dict[int, Table]:
+    """By rank; ranks without any are left out."""
     found: dict[int, Table] = {}
     for rank, steps in steps_by_rank.items():
         begin, end = np.searchsorted(steps["attempt"], [attempt, attempt + 1])

@@ -19,7 +19,6 @@ from dragoman.diagnosis.run.attempts import (
     attempt_of,
     least_from,
     lifetimes_of,
-    silence_s,
 )
 from dragoman.diagnosis.run.record import RunRecord
 from dragoman.telemetry.events import AttemptStarted, Evaluated, StepDone
@@ -58,7 +57,9 @@ def timeline_of(record: RunRecord) -> RunTimeline:
     first_steps = _first_steps(numbers, starts, by_attempt, done)
     silent_s = 0.0
     if numbers:
-        silent_s = silence_s(lifetimes[numbers[-1]], record.heartbeat_at, record.read_at)
+        # status.json may be newer than the events that have reached the disk.
+        alive_at = max(lifetimes[numbers[-1]].last_event_at, record.heartbeat_at or 0.0)
+        silent_s = max(0.0, record.read_at - alive_at)
 
     attempts: list[Attempt] = []
     counting: list[Array] = []
@@ -92,13 +93,15 @@ def timeline_of(record: RunRecord) -> RunTimeline:
     attempts.reverse()
     together = np.concatenate([np.empty(0, dtype=np.int64), *reversed(counting)])
     in_order = together[np.argsort(done["step"][together], kind="stable")]
+    # Where a step was evaluated twice, the later evaluation counts.
+    evaluations = {e.step: e for attempt in attempts for e in attempt.evaluations}
     return RunTimeline(
         attempts=attempts,
         steps=done.where(in_order),
         rows_by_rank={
             rank: np.concatenate(rows[::-1]) for rank, rows in sorted(rows_by_rank.items())
         },
-        evaluations=_counting_evaluations(attempts),
+        evaluations=[evaluations[step] for step in sorted(evaluations)],
         silent_s=silent_s,
     )
 
@@ -143,12 +146,3 @@ def _first_steps(
             found[number] = min((int(done["step"][r].min()) for r in rows), default=last_done + 1)
         last_done = max((int(done["step"][r[-1]]) for r in rows), default=last_done)
     return found
-
-
-def _counting_evaluations(attempts: Sequence[Attempt]) -> list[Evaluated]:
-    """Where a step was evaluated twice, the later evaluation counts."""
-    found: dict[int, Evaluated] = {}
-    for attempt in attempts:
-        lost = {id(evaluation) for evaluation in attempt.lost_evaluations}
-        found |= {e.step: e for e in attempt.evaluations if id(e) not in lost}
-    return [found[step] for step in sorted(found)]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from unit.report.fake_run import MANIFEST, WALL_AT, FakeRun, evaluated, started, step
 
-from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.run.facts import facts_of
 from dragoman.diagnosis.run.record import read_run
 from dragoman.errors import UserError
 from dragoman.rundir import RunDir, write_json
@@ -41,7 +41,7 @@ def test_events_with_a_field_of_another_type_are_counted_and_passed_over(run):
     text = path.read_text().replace('"odd"', '["a", "list"]')
     path.write_text(text.replace('"samples":[', '"samples":[7,', 1))
     record = read_run(run.directory, read_at=WALL_AT)
-    found = RunFacts(record)
+    found = facts_of(record)
 
     assert found.attempts[0].incidents == [Incident(2, "other", "even")]
     assert [evaluation.step for evaluation in found.evaluations] == [2]
