@@ -6,8 +6,9 @@ that `dragoman evaluate` has scored, and the best evaluation of each during trai
 
 import math
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -123,26 +124,22 @@ def quality_of(a: RunFacts, b: RunFacts) -> Aspect:
 
 
 def _best_so_far(a: RunFacts, b: RunFacts) -> Iterator[Row]:
-    for what, unit, best in (
-        ("lowest validation loss", "nats", _lowest_loss),
-        ("best validation BLEU", "BLEU", _best_bleu),
+    for what, unit, figure, best in (
+        ("lowest validation loss", "nats", "validation_loss", min),
+        ("best validation BLEU", "BLEU", "bleu", max),
     ):
-        (value_a, step_a), (value_b, step_b) = best(a), best(b)
+        (value_a, step_a), (value_b, step_b) = _best(a, figure, best), _best(b, figure, best)
         if value_a is not None or value_b is not None:
             yield Row(what, value_a, value_b, unit)
             yield Row("  at step", step_a, step_b)
 
 
-def _lowest_loss(run: RunFacts) -> tuple[float | None, int | None]:
-    known = [(e.validation_loss, e.step) for e in run.evaluations]
-    return min((pair for pair in known if math.isfinite(pair[0])), default=(None, None))
-
-
-def _best_bleu(run: RunFacts) -> tuple[float | None, int | None]:
-    """Returns the first of equal ones, as training keeps it."""
-    known = [(e.bleu, e.step) for e in run.evaluations if e.bleu is not None]
-    finite = [pair for pair in known if math.isfinite(pair[0])]
-    return max(finite, key=lambda pair: pair[0], default=(None, None))
+def _best(run: RunFacts, figure: str, best: Any) -> tuple[float | None, int | None]:
+    """Returns (value, step) by `min` or `max`; of equal ones the first, as training keeps it."""
+    known = [(getattr(e, figure), e.step) for e in run.evaluations]
+    finite = [pair for pair in known if pair[0] is not None and math.isfinite(pair[0])]
+    found: tuple[float | None, int | None] = best(finite, key=itemgetter(0), default=(None, None))
+    return found
 
 
 def _sets(a: RunFacts, b: RunFacts) -> Iterator[tuple[str, Translated | str, Translated | str]]:
@@ -165,7 +162,7 @@ def _scored(run: RunFacts, split: str) -> Translated | str:
 
 
 def _best_evaluated(run: RunFacts) -> Translated | str:
-    directory, (_, step) = RunDir(Path(run.record.root)), _best_bleu(run)
+    directory, (_, step) = RunDir(Path(run.record.root)), _best(run, "bleu", max)
     if step is None:
         return f"{directory.root} has no evaluation with BLEU"
     return _read(

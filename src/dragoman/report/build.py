@@ -53,7 +53,7 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
         translations=_translations(run),
         unreadable=run.record.unreadable,
         curves=step_curves(run.steps, rate),
-        step_times=step_times(run.steps["step_s"].astype(np.float64)),
+        step_times=step_times(run.steps["step_s"]),
         hosts=host_curves(run),
         settings=config.model_dump(mode="json", exclude_none=True),
     )

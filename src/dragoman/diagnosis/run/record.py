@@ -33,6 +33,7 @@ class Member(BaseModel):
 class _Attendance(BaseModel):
     attempt: int
     members: list[Member]
+    versions: dict[str, str] = {}
 
 
 class _ManifestData(BaseModel):
@@ -65,6 +66,8 @@ class RunRecord:
     passport: Passport | None
     members: dict[int, list[Member]]
     """By attempt."""
+    versions: dict[str, str]
+    """Of the packages that the last attempt ran with."""
     heartbeat_at: float | None
     tables: RunTables
     """All events, without those that cannot be; `timeline` says which of them count."""
@@ -111,13 +114,15 @@ def read_run(
         unreadable.append(f"{run.events}: {events} figures that cannot be, and are left out")
     scored = (read(path, ScoredSplit) for path in score_files(run))
     data = read(run.manifest, _ManifestData)
-    attendance = read(run.manifest, _ManifestAttempts)
+    manifest = read(run.manifest, _ManifestAttempts)
+    attendance = manifest.attempts if manifest else []
     status = read(run.status, _Status)
     return RunRecord(
         root=str(run.root),
         config=config,
         passport=data.data if data else None,
-        members={each.attempt: each.members for each in attendance.attempts} if attendance else {},
+        members={each.attempt: each.members for each in attendance},
+        versions=attendance[-1].versions if attendance else {},
         heartbeat_at=status.heartbeat_at if status else None,
         tables=tables,
         scored=[split for split in scored if split],

@@ -11,7 +11,7 @@ _LOSS = "loss, nats per target token"
 
 
 def validation_loss(report: Report) -> Chart | None:
-    validation = _validation(report.evaluations)
+    validation = _losses("validation", report.evaluations, "validation_loss")
     if validation is None:
         return None
     batches = Line(
@@ -31,14 +31,8 @@ def validation_loss(report: Report) -> Chart | None:
 
 
 def validation_and_training_sample_loss(report: Report) -> Chart | None:
-    found = report.evaluations
-    sample = _with_errors(
-        "training sample",
-        found,
-        [e.train_sample_loss for e in found],
-        [e.train_sample_loss_error for e in found],
-    )
-    validation = _validation(found)
+    validation = _losses("validation", report.evaluations, "validation_loss")
+    sample = _losses("training sample", report.evaluations, "train_sample_loss")
     if validation is None or sample is None:
         return None
     return Chart(
@@ -106,21 +100,10 @@ def learning_rate(report: Report) -> Chart | None:
     )
 
 
-def _validation(found: Sequence[Evaluation]) -> Line | None:
-    return _with_errors(
-        "validation",
-        found,
-        [e.validation_loss for e in found],
-        [e.validation_loss_error for e in found],
-    )
-
-
-def _with_errors(
-    name: str,
-    evaluations: Sequence[Evaluation],
-    values: Sequence[float | None],
-    errors: Sequence[float | None],
-) -> Line | None:
+def _losses(name: str, evaluations: Sequence[Evaluation], figure: str) -> Line | None:
+    """Returns the losses with their 95 % intervals, as far as they are known."""
+    values = [getattr(evaluation, figure) for evaluation in evaluations]
+    errors = [getattr(evaluation, f"{figure}_error") for evaluation in evaluations]
     if all(value is None for value in values):
         return None
     steps = [evaluation.step for evaluation in evaluations]
