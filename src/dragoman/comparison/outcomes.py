@@ -18,7 +18,7 @@ from dragoman.diagnosis.speed.time_spent import cost_of as paid_for
 from dragoman.diagnosis.speed.time_spent import time_spent
 from dragoman.evaluation.significance import bleu_difference, bleu_for, sentence_counts
 from dragoman.rundir import RunDir, read_sentences
-from dragoman.telemetry.read.tables import Array, Table
+from dragoman.telemetry.read.tables import Table, group_column, known_mean, known_median
 
 ABOUT_AS_MANY = 0.02
 SIGNIFICANT_P = 0.05
@@ -36,10 +36,10 @@ def speed_of(a: RunFacts, b: RunFacts) -> Aspect:
     parts = [measured(f"  {name}", _part(one, name), _part(other, name), "s") for name in names]
     pace = measured("tokens a second", _tokens_per_s(one), _tokens_per_s(other), "tokens")
     rows = [
-        measured("step", _mean(one["step_s"]), _mean(other["step_s"]), "s"),
+        measured("step", known_mean(one["step_s"]), known_mean(other["step_s"]), "s"),
         *parts,
-        measured("median step", _median(one["step_s"]), _median(other["step_s"]), "s"),
-        measured("tokens a step", _mean(one["tokens"]), _mean(other["tokens"]), "tokens"),
+        measured("median step", known_median(one["step_s"]), known_median(other["step_s"]), "s"),
+        measured("tokens a step", known_mean(one["tokens"]), known_mean(other["tokens"]), "tokens"),
         pace,
         measured("sent a step", _sent(one), _sent(other), "bytes"),
     ]
@@ -73,32 +73,19 @@ def _pace_in_words(ratio: float) -> str:
     return f"The second processes {100 * abs(ratio - 1):.0f} % {more}"
 
 
-def _mean(values: Array) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else None
+def _part(steps: Table, part: str) -> float:
+    """Counts a step without this part as one that took no time for it; NaN: no step has it."""
+    values = group_column(steps, "parts_s", part)
+    return math.nan if np.isnan(values).all() else float(np.nansum(values)) / len(steps)
 
 
-def _median(values: Array) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(np.median(known)) if len(known) else None
-
-
-def _part(steps: Table, part: str) -> float | None:
-    """Counts a step without this part as one that took no time for it; None: no step has it."""
-    values = steps.groups.get("parts_s", {}).get(part)
-    if values is None or not np.isfinite(values).any():
-        return None
-    return float(np.nansum(values)) / len(steps)
-
-
-def _tokens_per_s(steps: Table) -> float | None:
+def _tokens_per_s(steps: Table) -> float:
     total_s = float(np.nansum(steps["step_s"]))
-    return float(np.nansum(steps["tokens"])) / total_s if total_s > 0 else None
+    return float(np.nansum(steps["tokens"])) / total_s if total_s > 0 else math.nan
 
 
-def _sent(steps: Table) -> float | None:
-    values = steps.groups.get("traffic_bytes", {}).get("sent")
-    return None if values is None else _mean(values)
+def _sent(steps: Table) -> float:
+    return known_mean(group_column(steps, "traffic_bytes", "sent"))
 
 
 class Translated(NamedTuple):

@@ -10,7 +10,6 @@ from dragoman.diagnosis.findings import Finding
 from dragoman.diagnosis.questions import Diagnosis, health_of
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.model.size import size_of
 from dragoman.report.content import (
     FORMAT,
     Answer,
@@ -64,14 +63,13 @@ def _answer(finding: Finding) -> Answer:
 
 
 def _model(run: RunFacts) -> Model:
-    config, passport = run.config, run.record.passport
-    vocabulary = passport.vocabulary if passport else config.tokenizer.vocabulary
+    config = run.config
     return Model(
         source_language=config.data.source_language,
         target_language=config.data.target_language,
         preset=config.model.preset,
-        vocabulary=vocabulary,
-        parameters=size_of(config.model, vocabulary).parameters,
+        vocabulary=run.record.vocabulary,
+        parameters=run.record.model_size.parameters,
     )
 
 

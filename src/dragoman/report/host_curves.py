@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.hosts import HostSensors
+from dragoman.diagnosis.run.hosts import HostSensors, is_on_one_host
 from dragoman.report.content import HostCurve
 from dragoman.report.curves import Floats, bins_of, points
 from dragoman.telemetry.read.tables import group_column
@@ -22,7 +22,7 @@ _Sensor: TypeAlias = tuple[str, str, list[tuple[Floats, Floats]]]
 
 
 def host_curves(run: RunFacts) -> list[HostCurve]:
-    is_alone = len({host for attempt in run.attempts for host in attempt.host_names}) <= 1
+    is_alone = is_on_one_host(run.attempts)
     found = [(host.host, *s) for host in run.hosts.values() for s in _sensors(host, is_alone)]
     most = max(LEAST_POINTS_EACH, min(MOST_POINTS_EACH, MOST_POINTS // max(1, len(found))))
     return [_curve(*sensor, most) for sensor in found]

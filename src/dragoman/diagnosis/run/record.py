@@ -13,6 +13,7 @@ from dragoman.diagnosis.run.settings import read_settings
 from dragoman.diagnosis.run.validate import validated
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.evaluation.scores import ScoredSplit, score_files
+from dragoman.model.size import Size, size_of
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
 from dragoman.telemetry.read.reader import read_tables
@@ -79,6 +80,15 @@ class RunRecord:
     unreadable: list[str]
     """One sentence for each damaged file, and for all that this version does not understand."""
     read_at: float
+
+    @property
+    def vocabulary(self) -> int:
+        """Of the tokenizer; as the settings ask for it, where its data is not known."""
+        return self.passport.vocabulary if self.passport else self.config.tokenizer.vocabulary
+
+    @property
+    def model_size(self) -> Size:
+        return size_of(self.config.model, self.vocabulary)
 
 
 def read_run(

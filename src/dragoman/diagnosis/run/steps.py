@@ -8,7 +8,6 @@ The split of a step is that of the rank that waited longest: its data, its compu
 and the waiting add up to the step, and without the waiting it would have been that much shorter.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -17,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
-from dragoman.telemetry.read.tables import Array, Table, group_column
+from dragoman.telemetry.read.tables import Array, Table, group_column, known_mean
 
 HANG_S = 60.0
 HANG_OVER_MEDIAN = 20.0
@@ -82,12 +81,9 @@ class StepParts:
 
     def mean(self, rows: Array | slice) -> StepSplit:
         """Over those of these steps that have recorded it."""
-        return StepSplit(**{name: _mean(values[rows]) for name, values in self.columns.items()})
-
-
-def _mean(values: Array) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else math.nan
+        return StepSplit(
+            **{name: known_mean(values[rows]) for name, values in self.columns.items()}
+        )
 
 
 def is_hang(step_s: Array) -> Array:

@@ -7,6 +7,7 @@ from unit.report.fake_run import MANIFEST, WALL_AT, FakeRun, evaluated, started,
 from dragoman.diagnosis.run.facts import facts_of
 from dragoman.diagnosis.run.record import read_run
 from dragoman.errors import UserError
+from dragoman.model.size import size_of
 from dragoman.rundir import RunDir, write_json
 from dragoman.telemetry.events import (
     Incident,
@@ -91,3 +92,14 @@ def test_checkpoints_are_listed_oldest_first_with_their_sizes(run):
 
     assert [folder.file_bytes for folder in record.checkpoints] == [{"a": 1, "b": 2}, {"a": 3}]
     assert record.best_checkpoint == "step-00000010"
+
+
+def test_the_size_of_the_model_is_as_set_until_the_vocabulary_is_known(run):
+    planned = read_run(run.directory, read_at=WALL_AT)
+    run.with_manifest()
+    known = read_run(run.directory, read_at=WALL_AT)
+
+    assert planned.vocabulary == planned.config.tokenizer.vocabulary
+    assert known.vocabulary == MANIFEST["data"]["vocabulary"] != planned.vocabulary
+    for record in (planned, known):
+        assert record.model_size == size_of(record.config.model, record.vocabulary)
