@@ -1,13 +1,16 @@
 """Plots of what the model learned: losses and BLEU with their intervals, and the learning rate."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from dragoman.report.content import Evaluation, Report
 from dragoman.report.document import Chart, Line
 
 # Of a normal distribution, 95 % lie within so many standard errors.
 _NORMAL_95 = 1.96
-_LOSS = "loss, nats per target token"
+_loss_chart = partial(
+    Chart, value_title="loss, nats per target token", number_format=".3f", shows_zero=False
+)
 
 
 def validation_loss(report: Report) -> Chart | None:
@@ -20,11 +23,8 @@ def validation_loss(report: Report) -> Chart | None:
         report.curves.training_loss,
         style="context",
     )
-    return Chart(
+    return _loss_chart(
         title="Validation loss",
-        value_title=_LOSS,
-        number_format=".3f",
-        shows_zero=False,
         value_range=_range(validation),
         lines=[batches, validation],
     )
@@ -35,11 +35,8 @@ def validation_and_training_sample_loss(report: Report) -> Chart | None:
     sample = _losses("training sample", report.evaluations, "train_sample_loss")
     if validation is None or sample is None:
         return None
-    return Chart(
+    return _loss_chart(
         title="Validation against a fixed sample of the training pairs, measured alike",
-        value_title=_LOSS,
-        number_format=".3f",
-        shows_zero=False,
         lines=[validation, sample],
     )
 
@@ -55,11 +52,8 @@ def training_loss(report: Report) -> Chart | None:
         curves.lowest_training_loss,
         curves.highest_training_loss,
     )
-    return Chart(
+    return _loss_chart(
         title="Loss of the training batches, with the highest and lowest nearby",
-        value_title=_LOSS,
-        number_format=".3f",
-        shows_zero=False,
         spread="band",
         lines=[line],
     )
