@@ -61,6 +61,6 @@ def _refuse_other_languages(a: RunRecord, b: RunRecord) -> None:
     )
     if first != second:
         raise UserError(
-            f"{a.root} translates {first} and {b.root} {second}; only runs of the same languages "
-            "can be compared"
+            f"{a.directory.root} translates {first} and {b.directory.root} {second}; only runs of "
+            "the same languages can be compared"
         )

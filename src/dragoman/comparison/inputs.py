@@ -32,7 +32,7 @@ def _setting(config: Config, key: str) -> Value:
 def data_of(a: RunRecord, b: RunRecord) -> Aspect:
     first, second = a.passport, b.passport
     if first is None or second is None:
-        root = (a if first is None else b).root
+        root = (a if first is None else b).directory.root
         why = f"Not known, because {root} has no manifest that this version can read."
         return Aspect("Data", [], [why])
     if first.content_hash == second.content_hash:

@@ -17,7 +17,7 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.speed.time_spent import cost_of as paid_for
 from dragoman.diagnosis.speed.time_spent import time_spent
 from dragoman.evaluation.significance import bleu_difference, bleu_for, sentence_counts
-from dragoman.rundir import RunDir, read_sentences
+from dragoman.rundir import read_sentences
 from dragoman.telemetry.read.tables import Table, group_column, known_mean, known_median
 
 ABOUT_AS_MANY = 0.02
@@ -29,7 +29,7 @@ def speed_of(a: RunFacts, b: RunFacts) -> Aspect:
     """Compares the time of a step, part by part, as the lowest rank recorded it."""
     for run in (a, b):
         if not len(run.steps):
-            why = f"Not known, because {run.record.root} has recorded no step."
+            why = f"Not known, because {run.record.directory.root} has recorded no step."
             return Aspect("Speed", [], [why])
     one, other = a.steps, b.steps
     names = dict.fromkeys([*one.groups.get("parts_s", {}), *other.groups.get("parts_s", {})])
@@ -139,7 +139,7 @@ def _sets(a: RunFacts, b: RunFacts) -> Iterator[tuple[str, Translated | str, Tra
 
 
 def _scored(run: RunFacts, split: str) -> Translated | str:
-    directory = RunDir(Path(run.record.root))
+    directory = run.record.directory
     return _read(
         directory.evaluation_text(split, "translations"),
         directory.evaluation_text(split, "references"),
@@ -149,7 +149,7 @@ def _scored(run: RunFacts, split: str) -> Translated | str:
 
 
 def _best_evaluated(run: RunFacts) -> Translated | str:
-    directory, (_, step) = RunDir(Path(run.record.root)), _best(run, "bleu", max)
+    directory, (_, step) = run.record.directory, _best(run, "bleu", max)
     if step is None:
         return f"{directory.root} has no evaluation with BLEU"
     return _read(

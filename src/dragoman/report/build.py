@@ -35,7 +35,7 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
     return Report(
         format=FORMAT,
         name=config.name,
-        run=run.record.root,
+        run=str(run.record.directory.root),
         read_at=run.record.read_at,
         state=state_of(run),
         model=_model(run),

@@ -62,7 +62,7 @@ class CheckpointFolder:
 
 @dataclass(frozen=True)
 class RunRecord:
-    root: str
+    directory: RunDir
     config: Config
     passport: Passport | None
     members: dict[int, list[Member]]
@@ -128,7 +128,7 @@ def read_run(
     attendance = manifest.attempts if manifest else []
     status = read(run.status, _Status)
     return RunRecord(
-        root=str(run.root),
+        directory=run,
         config=config,
         passport=data.data if data else None,
         members={each.attempt: each.members for each in attendance},
