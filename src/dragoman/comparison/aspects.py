@@ -1,5 +1,6 @@
 """What a comparison consists of: aspects, each with rows of two values, and sentences."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -27,7 +28,8 @@ class Aspect:
 
 
 def measured(what: str, a: float | None, b: float | None, unit: str) -> Row:
-    """Returns a row with the ratio, by which speeds and costs are compared."""
+    """Returns a row with the ratio, by which speeds and costs are compared. NaN is not known."""
+    a, b = (None if value is None or math.isnan(value) else value for value in (a, b))
     ratio = b / a if a is not None and b is not None and a > 0 else None
     return Row(what, a, b, unit, ratio)
 

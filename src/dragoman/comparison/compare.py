@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dragoman.comparison.aspects import Aspect
 from dragoman.comparison.inputs import data_of, machines_of, settings_of
 from dragoman.comparison.outcomes import cost_of, quality_of, speed_of
-from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.run.facts import facts_of
 from dragoman.diagnosis.run.record import RunRecord, read_run
 from dragoman.errors import UserError
 from dragoman.rundir import RunDir
@@ -41,7 +41,7 @@ def compare(
     read_at = time.time()
     records = read_run(first, read_at, progress), read_run(second, read_at, progress)
     _refuse_other_languages(*records)
-    a, b = map(RunFacts, records)
+    a, b = map(facts_of, records)
     return RunComparison(
         a=str(first.root),
         b=str(second.root),
@@ -61,6 +61,6 @@ def _refuse_other_languages(a: RunRecord, b: RunRecord) -> None:
     )
     if first != second:
         raise UserError(
-            f"{a.root} translates {first} and {b.root} {second}; only runs of the same languages "
-            "can be compared"
+            f"{a.directory.root} translates {first} and {b.directory.root} {second}; only runs of "
+            "the same languages can be compared"
         )

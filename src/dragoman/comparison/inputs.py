@@ -2,7 +2,6 @@
 
 import json
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -11,8 +10,6 @@ from dragoman.comparison.aspects import Aspect, Row, Value, differing, measured
 from dragoman.config import Config, config_keys
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.record import RunRecord
-from dragoman.errors import CorruptFileError
-from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
 
 HASH_DIGITS = 12
@@ -35,7 +32,7 @@ def _setting(config: Config, key: str) -> Value:
 def data_of(a: RunRecord, b: RunRecord) -> Aspect:
     first, second = a.passport, b.passport
     if first is None or second is None:
-        root = (a if first is None else b).root
+        root = (a if first is None else b).directory.root
         why = f"Not known, because {root} has no manifest that this version can read."
         return Aspect("Data", [], [why])
     if first.content_hash == second.content_hash:
@@ -100,15 +97,4 @@ def _machines(run: RunFacts) -> dict[str, Value]:
             "devices": ", ".join(dict.fromkeys(devices)) or None,
             "device names": ", ".join(dict.fromkeys(names)) or None,
         }
-    versions = _versions(RunDir(Path(run.record.root)))
-    return facts | {f"version of {name}": version for name, version in versions.items()}
-
-
-def _versions(run: RunDir) -> dict[str, str]:
-    """Returns those of the last attempt; empty: they are not in a readable manifest."""
-    try:
-        attempts: Any = read_json(run.manifest).get("attempts")
-        versions: Any = attempts[-1].get("versions")
-        return {str(name): str(version) for name, version in versions.items()}
-    except (CorruptFileError, AttributeError, IndexError, KeyError, TypeError):
-        return {}
+    return facts | {f"version of {name}": found for name, found in run.record.versions.items()}

@@ -6,8 +6,9 @@ that `dragoman evaluate` has scored, and the best evaluation of each during trai
 
 import math
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.speed.time_spent import cost_of as paid_for
 from dragoman.diagnosis.speed.time_spent import time_spent
 from dragoman.evaluation.significance import bleu_difference, bleu_for, sentence_counts
-from dragoman.rundir import RunDir, read_sentences
-from dragoman.telemetry.read.tables import Array, Table
+from dragoman.rundir import read_sentences
+from dragoman.telemetry.read.tables import Table, group_column, known_mean, known_median
 
 ABOUT_AS_MANY = 0.02
 SIGNIFICANT_P = 0.05
@@ -28,17 +29,17 @@ def speed_of(a: RunFacts, b: RunFacts) -> Aspect:
     """Compares the time of a step, part by part, as the lowest rank recorded it."""
     for run in (a, b):
         if not len(run.steps):
-            why = f"Not known, because {run.record.root} has recorded no step."
+            why = f"Not known, because {run.record.directory.root} has recorded no step."
             return Aspect("Speed", [], [why])
     one, other = a.steps, b.steps
     names = dict.fromkeys([*one.groups.get("parts_s", {}), *other.groups.get("parts_s", {})])
     parts = [measured(f"  {name}", _part(one, name), _part(other, name), "s") for name in names]
     pace = measured("tokens a second", _tokens_per_s(one), _tokens_per_s(other), "tokens")
     rows = [
-        measured("step", _mean(one["step_s"]), _mean(other["step_s"]), "s"),
+        measured("step", known_mean(one["step_s"]), known_mean(other["step_s"]), "s"),
         *parts,
-        measured("median step", _median(one["step_s"]), _median(other["step_s"]), "s"),
-        measured("tokens a step", _mean(one["tokens"]), _mean(other["tokens"]), "tokens"),
+        measured("median step", known_median(one["step_s"]), known_median(other["step_s"]), "s"),
+        measured("tokens a step", known_mean(one["tokens"]), known_mean(other["tokens"]), "tokens"),
         pace,
         measured("sent a step", _sent(one), _sent(other), "bytes"),
     ]
@@ -72,32 +73,19 @@ def _pace_in_words(ratio: float) -> str:
     return f"The second processes {100 * abs(ratio - 1):.0f} % {more}"
 
 
-def _mean(values: Array) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else None
+def _part(steps: Table, part: str) -> float:
+    """Counts a step without this part as one that took no time for it; NaN: no step has it."""
+    values = group_column(steps, "parts_s", part)
+    return math.nan if np.isnan(values).all() else float(np.nansum(values)) / len(steps)
 
 
-def _median(values: Array) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(np.median(known)) if len(known) else None
-
-
-def _part(steps: Table, part: str) -> float | None:
-    """Counts a step without this part as one that took no time for it; None: no step has it."""
-    values = steps.groups.get("parts_s", {}).get(part)
-    if values is None or not np.isfinite(values).any():
-        return None
-    return float(np.nansum(values)) / len(steps)
-
-
-def _tokens_per_s(steps: Table) -> float | None:
+def _tokens_per_s(steps: Table) -> float:
     total_s = float(np.nansum(steps["step_s"]))
-    return float(np.nansum(steps["tokens"])) / total_s if total_s > 0 else None
+    return float(np.nansum(steps["tokens"])) / total_s if total_s > 0 else math.nan
 
 
-def _sent(steps: Table) -> float | None:
-    values = steps.groups.get("traffic_bytes", {}).get("sent")
-    return None if values is None else _mean(values)
+def _sent(steps: Table) -> float:
+    return known_mean(group_column(steps, "traffic_bytes", "sent"))
 
 
 class Translated(NamedTuple):
@@ -123,26 +111,22 @@ def quality_of(a: RunFacts, b: RunFacts) -> Aspect:
 
 
 def _best_so_far(a: RunFacts, b: RunFacts) -> Iterator[Row]:
-    for what, unit, best in (
-        ("lowest validation loss", "nats", _lowest_loss),
-        ("best validation BLEU", "BLEU", _best_bleu),
+    for what, unit, figure, best in (
+        ("lowest validation loss", "nats", "validation_loss", min),
+        ("best validation BLEU", "BLEU", "bleu", max),
     ):
-        (value_a, step_a), (value_b, step_b) = best(a), best(b)
+        (value_a, step_a), (value_b, step_b) = _best(a, figure, best), _best(b, figure, best)
         if value_a is not None or value_b is not None:
             yield Row(what, value_a, value_b, unit)
             yield Row("  at step", step_a, step_b)
 
 
-def _lowest_loss(run: RunFacts) -> tuple[float | None, int | None]:
-    known = [(e.validation_loss, e.step) for e in run.evaluations]
-    return min((pair for pair in known if math.isfinite(pair[0])), default=(None, None))
-
-
-def _best_bleu(run: RunFacts) -> tuple[float | None, int | None]:
-    """Returns the first of equal ones, as training keeps it."""
-    known = [(e.bleu, e.step) for e in run.evaluations if e.bleu is not None]
-    finite = [pair for pair in known if math.isfinite(pair[0])]
-    return max(finite, key=lambda pair: pair[0], default=(None, None))
+def _best(run: RunFacts, figure: str, best: Any) -> tuple[float | None, int | None]:
+    """Returns (value, step) by `min` or `max`; of equal ones the first, as training keeps it."""
+    known = [(getattr(e, figure), e.step) for e in run.evaluations]
+    finite = [pair for pair in known if pair[0] is not None and math.isfinite(pair[0])]
+    found: tuple[float | None, int | None] = best(finite, key=itemgetter(0), default=(None, None))
+    return found
 
 
 def _sets(a: RunFacts, b: RunFacts) -> Iterator[tuple[str, Translated | str, Translated | str]]:
@@ -155,7 +139,7 @@ def _sets(a: RunFacts, b: RunFacts) -> Iterator[tuple[str, Translated | str, Tra
 
 
 def _scored(run: RunFacts, split: str) -> Translated | str:
-    directory = RunDir(Path(run.record.root))
+    directory = run.record.directory
     return _read(
         directory.evaluation_text(split, "translations"),
         directory.evaluation_text(split, "references"),
@@ -165,7 +149,7 @@ def _scored(run: RunFacts, split: str) -> Translated | str:
 
 
 def _best_evaluated(run: RunFacts) -> Translated | str:
-    directory, (_, step) = RunDir(Path(run.record.root)), _best_bleu(run)
+    directory, (_, step) = run.record.directory, _best(run, "bleu", max)
     if step is None:
         return f"{directory.root} has no evaluation with BLEU"
     return _read(

@@ -10,7 +10,6 @@ from dragoman.diagnosis.findings import Finding
 from dragoman.diagnosis.questions import Diagnosis, health_of
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.model.size import size_of
 from dragoman.report.content import (
     FORMAT,
     Answer,
@@ -36,7 +35,7 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
     return Report(
         format=FORMAT,
         name=config.name,
-        run=run.record.root,
+        run=str(run.record.directory.root),
         read_at=run.record.read_at,
         state=state_of(run),
         model=_model(run),
@@ -46,14 +45,14 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
         bleu_signature=evaluations[-1].bleu_signature if evaluations else "",
         chrf_signature=evaluations[-1].chrf_signature if evaluations else "",
         scores=[Score.model_validate(scored) for scored in run.record.scored],
-        attempts=[_attempt(attempt, run) for attempt in run.attempts],
+        attempts=[AttemptContent.model_validate(attempt) for attempt in run.attempts],
         faults=[FaultContent.model_validate(fault) for fault in run.faults.faults],
         troubles=_incidents(run.attempts),
         skipped_updates=int(np.count_nonzero(~run.steps["updated"].astype(bool))),
         translations=_translations(run),
         unreadable=run.record.unreadable,
         curves=step_curves(run.steps, rate),
-        step_times=step_times(run.steps["step_s"].astype(np.float64)),
+        step_times=step_times(run.steps["step_s"]),
         hosts=host_curves(run),
         settings=config.model_dump(mode="json", exclude_none=True),
     )
@@ -64,33 +63,13 @@ def _answer(finding: Finding) -> Answer:
 
 
 def _model(run: RunFacts) -> Model:
-    config, passport = run.config, run.record.passport
-    vocabulary = passport.vocabulary if passport else config.tokenizer.vocabulary
+    config = run.config
     return Model(
         source_language=config.data.source_language,
         target_language=config.data.target_language,
         preset=config.model.preset,
-        vocabulary=vocabulary,
-        parameters=size_of(config.model, vocabulary).parameters,
-    )
-
-
-def _attempt(attempt: Attempt, run: RunFacts) -> AttemptContent:
-    members = run.record.members.get(attempt.number, [])
-    starts = [attempt.starts[rank] for rank in sorted(attempt.starts)]
-    return AttemptContent(
-        attempt=attempt.number,
-        started_at=attempt.started_at,
-        wall_s=attempt.wall_s,
-        ranks=attempt.ranks,
-        hosts=attempt.host_names,
-        devices=list(dict.fromkeys([m.device for m in members] + [s.device for s in starts])),
-        first_step=attempt.first_step,
-        last_step=attempt.last_step,
-        lost_steps=attempt.lost_steps,
-        lost_s=attempt.lost_s,
-        state=attempt.state,
-        reason=attempt.reason,
+        vocabulary=run.record.vocabulary,
+        parameters=run.record.model_size.parameters,
     )
 
 

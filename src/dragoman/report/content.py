@@ -131,12 +131,12 @@ class Score(Content):
 class AttemptContent(Content):
     """One attempt of the run, from a start to its end."""
 
-    attempt: int
+    attempt: Annotated[int, Field(validation_alias="number")]
     started_at: float
     wall_s: float
     ranks: int
-    hosts: list[str]
-    devices: list[str]
+    hosts: Annotated[list[str], Field(validation_alias="host_names")]
+    devices: Annotated[list[str], Field(validation_alias="device_names")]
     first_step: int
     last_step: int
     lost_steps: int

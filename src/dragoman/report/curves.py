@@ -54,8 +54,7 @@ def bins_of(rows: int, most: int = MAX_POINTS) -> Bins:
 
 def step_curves(steps: Table, rate_as_set: Rate) -> StepCurves:
     bins = bins_of(len(steps))
-    seconds, loss = _floats(steps["step_s"]), _floats(steps["loss"])
-    tokens = _floats(steps["tokens"])
+    seconds, loss, tokens = steps["step_s"], steps["loss"], steps["tokens"]
     counted = np.where(np.isfinite(loss), tokens, 0.0)
     numbers = [int(number) for number in steps["step"][bins.last]]
     traffic = steps.groups.get("traffic_bytes", {})
@@ -65,18 +64,18 @@ def step_curves(steps: Table, rate_as_set: Rate) -> StepCurves:
         training_loss=points(_ratio(bins.sums(loss * tokens), bins.sums(counted))),
         lowest_training_loss=points(bins.lowest(loss)),
         highest_training_loss=points(bins.highest(loss)),
-        learning_rate=points(_floats(steps["learning_rate"])[bins.last]),
+        learning_rate=points(steps["learning_rate"][bins.last]),
         set_learning_rate=points([rate_as_set(max(1, number)) for number in numbers]),
         tokens_per_s=points(_ratio(bins.sums(tokens), bins.sums(seconds))),
         mean_step_s=points(bins.means(seconds)),
         fastest_step_s=points(bins.lowest(seconds)),
         slowest_step_s=points(bins.highest(seconds)),
         parts_s={
-            part: points(bins.sums(_floats(spent)) / (1 + bins.last - bins.first))
+            part: points(bins.sums(spent) / (1 + bins.last - bins.first))
             for part, spent in steps.groups.get("parts_s", {}).items()
         },
-        sent_bytes=points(bins.means(_floats(traffic.get("sent", unmeasured)))),
-        predicted_bytes=points(bins.means(_floats(traffic.get("predicted", unmeasured)))),
+        sent_bytes=points(bins.means(traffic.get("sent", unmeasured))),
+        predicted_bytes=points(bins.means(traffic.get("predicted", unmeasured))),
     )
 
 
@@ -108,10 +107,6 @@ def thinned(items: Sequence[Item], most: int = MAX_POINTS) -> list[Item]:
     if len(items) <= most:
         return list(items)
     return [items[place * (len(items) - 1) // (most - 1)] for place in range(most)]
-
-
-def _floats(column: NDArray[Any]) -> Floats:
-    return np.asarray(column, dtype=np.float64)
 
 
 def _without_infinities(values: Floats) -> Floats:

@@ -25,6 +25,13 @@ MARKERS_UP_TO = 40
 _MILLISECONDS = 1000
 
 Figure = dict[str, Any]
+_TIME_AXIS: Figure = {"type": "date", "title": {"text": "time (UTC)", "standoff": 8}}
+_STEP_AXIS: Figure = {
+    "title": {"text": "step", "standoff": 8},
+    "unifiedhovertitle": {"text": "step %{x:,d}"},
+    "tickformat": ",d",
+    "rangemode": "tozero",
+}
 
 
 def figure_json(plot: Plot) -> str:
@@ -69,26 +76,15 @@ def _layout(xaxis: Figure, yaxis: Figure, **others: Any) -> Figure:
 
 def _chart(chart: Chart) -> Figure:
     is_time = chart.axis == "time"
-    colors = _colors(chart.lines)
+    drawn = list(zip(chart.lines, _colors(chart.lines), strict=True))
     traces: list[Figure] = []
     if chart.spread == "band":
-        banded = [
-            (line, color) for line, color in zip(chart.lines, colors, strict=True) if line.lows
-        ]
+        banded = [(line, color) for line, color in drawn if line.lows]
         # Where bands lie one over the other, all of them together are as dark as one alone.
         opacity = 0.25 / max(1, len(banded))
         traces += [_band(line, color, opacity, is_time) for line, color in banded]
-    traces += [_trace(line, chart, color) for line, color in zip(chart.lines, colors, strict=True)]
-    xaxis = (
-        {"type": "date", "title": {"text": "time (UTC)", "standoff": 8}}
-        if is_time
-        else {
-            "title": {"text": "step", "standoff": 8},
-            "unifiedhovertitle": {"text": "step %{x:,d}"},
-            "tickformat": ",d",
-            "rangemode": "tozero",
-        }
-    )
+    traces += [_trace(line, chart, color) for line, color in drawn]
+    xaxis = _TIME_AXIS if is_time else _STEP_AXIS
     yaxis: Figure = {
         "title": {"text": escape(chart.value_title), "standoff": 12},
         "hoverformat": chart.number_format,
@@ -146,10 +142,7 @@ def _trace(line: Line, chart: Chart, color: str) -> Figure:
 def _error_bars(line: Line, color: str) -> Figure:
     def reach(ends: Sequence[float | None]) -> list[float]:
         pairs = zip(line.values, ends, strict=True)
-        return [
-            0.0 if value is None or end is None else max(0.0, abs(end - value))
-            for value, end in pairs
-        ]
+        return [0.0 if value is None or end is None else abs(end - value) for value, end in pairs]
 
     return {
         "type": "data",
@@ -220,7 +213,7 @@ def _histogram(histogram: Histogram) -> Figure:
 def _gantt(gantt: Gantt) -> Figure:
     rows = list(dict.fromkeys(bar.row for bar in gantt.bars))
     layout = _layout(
-        {"type": "date", "title": {"text": "time (UTC)", "standoff": 8}},
+        _TIME_AXIS,
         {
             "type": "category",
             "categoryarray": [escape(row) for row in reversed(rows)],

@@ -7,12 +7,13 @@ seconds before.
 """
 
 import datetime
-import json
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 
 from dragoman.errors import UserError
@@ -42,6 +43,7 @@ _FIRST_HOST = 2
 _OVERLAPPING = 100_000
 """Added to the number of a rank's thread for what may overlap its steps."""
 _MEGA, _GIGA = 1e6, 1e9
+_Event: TypeAlias = dict[str, Any]
 
 # Track -> {name in it: (value, or counter to show the rate of, divisor)}; {} is a device's name.
 _COUNTERS: dict[str, dict[str, tuple[str, float]]] = {
@@ -83,12 +85,12 @@ def write_trace(run: RunDir, steps: tuple[int, int] | None = None) -> Trace:
     chosen = _chosen_steps(tables[StepDone], steps)
     events = _Events(tables, chosen)
     started = datetime.datetime.fromtimestamp(events.begin, datetime.UTC)
-    head = json.dumps({"run": str(run.root), "time_0": started.isoformat()})
-    lines = ",\n".join(events.lines())
+    head = msgspec.json.encode({"run": str(run.root), "time_0": started.isoformat()})
+    # Encoded one by one: all events as objects would need several times the memory of the file.
+    lines = b",\n".join(map(msgspec.json.Encoder().encode, events.all()))
     path = run.root / "trace.json"
-    write_whole(
-        path, f'{{"displayTimeUnit":"ms","otherData":{head},"traceEvents":[\n{lines}\n]}}\n'
-    )
+    content = b'{"displayTimeUnit":"ms","otherData":%b,"traceEvents":[\n%b\n]}\n' % (head, lines)
+    write_whole(path, content)
     numbers = chosen["step"] if len(chosen) else np.zeros(1, dtype=np.int64)
     is_whole = len(chosen) == len(tables[StepDone])
     return Trace(path, int(numbers.min()), int(numbers.max()), is_whole)
@@ -104,7 +106,7 @@ def _chosen_steps(done: Table, steps: tuple[int, int] | None) -> Table:
 
 
 class _Events:
-    """Lines of the file; times become microseconds since the first event that is shown."""
+    """Events of the file; times become microseconds since the first event that is shown."""
 
     def __init__(self, tables: RunTables, steps: Table) -> None:
         self._tables, self._steps = tables, steps
@@ -128,7 +130,7 @@ class _Events:
             for (attempt, rank), host in named.items()
         }
 
-    def lines(self) -> Iterator[str]:
+    def all(self) -> Iterator[_Event]:
         yield from self._names()
         yield from self._attempts()
         for attempt, rank, steps in self._steps.by_rank():
@@ -144,126 +146,110 @@ class _Events:
     def _shown(self, table: Table) -> Table:
         return table.where((table["at"] >= self.begin) & (table["at"] <= self._end))
 
-    def _names(self) -> Iterator[str]:
+    def _names(self) -> Iterator[_Event]:
         yield _named("process", Track(_RUN, 0), "run")
         for host, process in self._processes.items():
             yield _named("process", Track(process, 0), host)
         for track in sorted(set(self._tracks.values())):
             yield _named("thread", track, f"rank {track.thread - 1}")
 
-    def _attempts(self) -> Iterator[str]:
+    def _attempts(self) -> Iterator[_Event]:
         ended = self._tables[AttemptEnded]
         for attempt in sorted({attempt for attempt, _ in self._tracks}):
             at = np.concatenate([t["at"][t["attempt"] == attempt] for t in self._filled])
             begin, end = max(self.begin, at.min()), min(self._end, at.max())
             last = ended.where(ended["attempt"] == attempt)
-            how = (
-                {"state": str(last["state"][0]), "why": str(last["reason"][0])} if len(last) else {}
-            )
+            how = {"state": last["state"][0], "why": last["reason"][0]} if len(last) else {}
             if begin <= end:
-                yield self._slice(Track(_RUN, 1), f"attempt {attempt}", begin, end, how)
+                span = self._microseconds(begin), self._microseconds(end)
+                yield _slice(Track(_RUN, 1), f"attempt {attempt}", *span, args=how)
 
-    def _step_slices(self, track: Track, steps: Table) -> Iterator[str]:
+    def _step_slices(self, track: Track, steps: Table) -> Iterator[_Event]:
         ends = steps["at"]
         begins = ends - steps["step_s"]
         # Neighbors touch; where the offset of a clock was estimated again they could overlap.
         begins[1:] = np.maximum(begins[1:], ends[:-1])
         ends = np.maximum(begins, ends)
-        names = [json.dumps(name) for name in steps.groups["parts_s"]]
-        parts = np.nan_to_num(np.array(list(steps.groups["parts_s"].values())))
-        bounds = begins + np.cumsum(parts, axis=0) if names else np.empty((0, len(steps)))
-        bounds = np.minimum(bounds, ends)
-        begins_us, ends_us, bounds_us = map(self._microseconds, (begins, ends, bounds))
-        place = f'"pid":{track.process},"tid":{track.thread}'
-        # Written by hand: json.dumps of half a million slices takes several times as long.
-        for row, (number, loss, tokens) in enumerate(
-            zip(steps["step"], steps["loss"], steps["tokens"], strict=True)
-        ):
-            begin, end = begins_us[row], ends_us[row]
-            shown_loss = float(loss) if math.isfinite(loss) else "null"
-            yield (
-                f'{{"ph":"X",{place},"ts":{begin:.1f},"dur":{end - begin:.1f},'
-                f'"name":"step {number}","args":{{"loss":{shown_loss},"tokens":{tokens}}}}}'
-            )
-            for name, bound in zip(names, bounds_us[:, row], strict=True):
-                if bound > begin:
-                    yield (
-                        f'{{"ph":"X",{place},"ts":{begin:.1f},"dur":{bound - begin:.1f},'
-                        f'"name":{name}}}'
-                    )
-                    begin = bound
+        names = list(steps.groups["parts_s"])
+        parts = np.nan_to_num([*steps.groups["parts_s"].values()]).reshape(len(names), len(steps))
+        bounds = np.minimum(begins + np.cumsum(parts, axis=0), ends)
+        columns = [steps[name].tolist() for name in ("step", "loss", "tokens")]
+        columns += map(self._microseconds, (begins, ends, bounds.T))
+        for number, loss, tokens, begin, end, part_ends in zip(*columns, strict=True):
+            args = {"loss": loss, "tokens": tokens}
+            yield _slice(track, f"step {number}", begin, end, args=args)
+            part_begin = begin
+            for name, part_end in zip(names, part_ends, strict=True):
+                if part_end > part_begin:
+                    yield _slice(track, name, part_begin, part_end)
+                    part_begin = part_end
 
-    def _overlapping_slices(self, table: Table, name: str) -> Iterator[str]:
+    def _overlapping_slices(self, table: Table, name: str) -> Iterator[_Event]:
         for row in range(len(table)):
-            process, thread = self._tracks[int(table["attempt"][row]), int(table["rank"][row])]
+            process, thread = self._track(table, row)
             track = Track(process, thread + _OVERLAPPING)
             if not row:
                 yield _named("thread", track, f"rank {thread - 1}: evaluations, checkpoints")
-            end = float(table["at"][row])
-            begin = end - float(table["seconds"][row])
-            yield self._slice(track, name, begin, end, {"step": int(table["step"][row])})
+            end = table["at"][row]
+            span = self._microseconds(end - table["seconds"][row]), self._microseconds(end)
+            yield _slice(track, name, *span, args={"step": int(table["step"][row])})
 
-    def _instants(self, kind: type[Event], column: str, text: str) -> Iterator[str]:
+    def _instants(self, kind: type[Event], column: str, text: str) -> Iterator[_Event]:
         table = self._shown(self._tables[kind])
         for row in range(len(table)):
-            track = self._tracks[int(table["attempt"][row]), int(table["rank"][row])]
-            ts = float(self._microseconds(table["at"][row]))
-            yield _event("i", track, text.format(table[column][row]), s="t", ts=ts)
+            ts = self._microseconds(table["at"][row])
+            name = text.format(table[column][row])
+            yield _event("i", self._track(table, row), name, s="t", ts=ts)
 
-    def _counters(self, process: int, readings: Table) -> Iterator[str]:
+    def _counters(self, process: int, readings: Table) -> Iterator[_Event]:
         thinned = readings.where(np.arange(0, len(readings), 1 + len(readings) // MOST_READINGS))
-        values = thinned.groups["values"]
-        at_us = self._microseconds(thinned["at"])
+        values, at = thinned.groups["values"], thinned["at"]
         for track, lines in _COUNTERS.items():
             for device in _devices(lines, values):
                 shown = {
-                    name: _level_or_rate(values[path.format(device)], thinned["at"], path) / unit
+                    name: (rates(read, at) if path.endswith(COUNTER) else read) / unit
                     for name, (path, unit) in lines.items()
-                    if path.format(device) in values
+                    if (read := values.get(path.format(device))) is not None
                 }
-                for row, ts in enumerate(at_us):
+                for row, ts in enumerate(self._microseconds(at)):
                     args = {n: round(float(v[row]), 3) for n, v in shown.items()}
                     args = {n: value for n, value in args.items() if math.isfinite(value)}
                     if args:
-                        yield (
-                            f'{{"ph":"C","pid":{process},"ts":{ts:.1f},'
-                            f'"name":{json.dumps(track.format(device))},"args":{json.dumps(args)}}}'
-                        )
+                        name = track.format(device)
+                        yield {"ph": "C", "pid": process, "ts": ts, "name": name, "args": args}
 
-    def _slice(
-        self, track: Track, name: str, begin: float, end: float, args: dict[str, Any]
-    ) -> str:
-        begin_us, end_us = float(self._microseconds(begin)), float(self._microseconds(end))
-        dur = round(max(0.0, end_us - begin_us), 1)
-        return _event("X", track, name, ts=begin_us, dur=dur, args=args)
+    def _track(self, table: Table, row: int) -> Track:
+        return self._tracks[int(table["attempt"][row]), int(table["rank"][row])]
 
     def _microseconds(self, at: Any) -> Any:
         """Rounds before durations are taken, so that parts never reach out of their step."""
-        return np.round((at - self.begin) * 1e6, 1)
+        return np.round((at - self.begin) * 1e6, 1).tolist()
 
 
-def _event(phase: str, track: Track, name: str, **fields: Any) -> str:
-    return json.dumps(
-        {"ph": phase, "pid": track.process, "tid": track.thread, **fields, "name": name}
-    )
+def _event(phase: str, track: Track, name: str, **fields: Any) -> _Event:
+    return {"ph": phase, "pid": track.process, "tid": track.thread, **fields, "name": name}
 
 
-def _named(what: str, track: Track, name: str) -> str:
+def _slice(track: Track, name: str, begin_us: float, end_us: float, **fields: Any) -> _Event:
+    process, thread = track
+    dur = round(max(0.0, end_us - begin_us), 1)
+    return {
+        "ph": "X",
+        "pid": process,
+        "tid": thread,
+        "ts": begin_us,
+        "dur": dur,
+        "name": name,
+        **fields,
+    }
+
+
+def _named(what: str, track: Track, name: str) -> _Event:
     return _event("M", track, f"{what}_name", args={"name": name})
 
 
 def _devices(lines: dict[str, tuple[str, float]], values: dict[str, Array]) -> list[str]:
     """Returns what {} stands for; for a track without a device, "" where it has values."""
-    found: dict[str, None] = {}
-    for path, _ in lines.values():
-        before, _, after = path.partition("{}")
-        for name in values:
-            if "{}" in path and name.startswith(before) and name.endswith(after):
-                found[name[len(before) : len(name) - len(after)]] = None
-            elif name == path:
-                found[""] = None
-    return list(found)
-
-
-def _level_or_rate(values: Array, at: Array, path: str) -> Array:
-    return rates(values, at) if path.endswith(COUNTER) else values
+    patterns = [path.replace("{}", "(?P<device>.+)") for path, _ in lines.values()]
+    found = (re.fullmatch(pattern, name) for pattern in patterns for name in values)
+    return list(dict.fromkeys(match.groupdict().get("device", "") for match in found if match))

@@ -11,7 +11,7 @@ from unit.report.rendered import Page, documents, report
 
 from dragoman.diagnosis.findings import Figure, Finding, unknown
 from dragoman.diagnosis.questions import Diagnosis
-from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.run.facts import facts_of
 from dragoman.diagnosis.run.record import read_run
 from dragoman.report.build import report_of
 from dragoman.report.markdown import escaped, to_markdown
@@ -154,7 +154,7 @@ def test_a_report_of_300_000_steps_stays_small(empty_run):
     # Values instead of a file: reading 150 MB of JSON is the reader's business.
     record = read_run(empty_run.directory, read_at=0.0)
     record.tables.by_kind[StepDone] = step_table(np.linspace(1.2, 1.3, 300_000))
-    content = report_of(RunFacts(record), Diagnosis([], []))
+    content = report_of(facts_of(record), Diagnosis([], []))
     document = document_of(content)
 
     assert content.state.step == 300_000

@@ -4,18 +4,16 @@ from dragoman.checkpoints.names import MODEL
 from dragoman.diagnosis.findings import Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, listed, megabytes
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.model.size import Size, size_of
+from dragoman.model.size import Size
 
 KEY = "checkpoint-size"
 QUESTION = "How big is a checkpoint, in megabytes?"
 
 
 def answer(run: RunFacts) -> Finding:
-    passport = run.record.passport
-    vocabulary = passport.vocabulary if passport else run.config.tokenizer.vocabulary
-    size = size_of(run.config.model, vocabulary)
+    size = run.record.model_size
     if not run.record.checkpoints:
-        return _forecast(size, passport is not None)
+        return _forecast(size, is_vocabulary_known=run.record.passport is not None)
     newest = run.record.checkpoints[-1]
     newest_bytes = sum(newest.file_bytes.values())
     every = [sum(folder.file_bytes.values()) for folder in run.record.checkpoints]

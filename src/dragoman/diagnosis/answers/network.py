@@ -9,7 +9,7 @@ from dragoman.diagnosis.answers.network_advice import advice_on
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, recorded, unknown
 from dragoman.diagnosis.phrasing import bit_rate, count, listed, percent, rate, seconds, size
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.host_traffic import HostTraffic, link_between
+from dragoman.diagnosis.run.host_traffic import HostTraffic
 from dragoman.diagnosis.run.hosts import LOOPBACK
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.run.timeline import why_no_common_step
@@ -50,7 +50,7 @@ def answer(run: RunFacts) -> Finding:
     steps, hosts = run.step_parts, run.host_traffic
     if not len(steps):
         return unknown(KEY, QUESTION, why_no_common_step(run.steps))
-    link = link_between(run.record, hosts)
+    link = run.link
     rows = np.flatnonzero(steps.usual)
     ranks = max(attempt.ranks for attempt in run.attempts)
     split = steps.mean(rows)

@@ -9,7 +9,7 @@ import numpy as np
 from dragoman.diagnosis.findings import Figure, Finding, recorded, unknown
 from dragoman.diagnosis.phrasing import percent, rate, seconds, size
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.host_traffic import HostTraffic, gradient_bytes, link_between
+from dragoman.diagnosis.run.host_traffic import HostTraffic
 from dragoman.diagnosis.run.steps import StepSplit, is_hang
 from dragoman.diagnosis.speed.bottleneck import (
     BOUND_SHARE,
@@ -25,7 +25,6 @@ from dragoman.diagnosis.speed.link_use import (
 )
 from dragoman.diagnosis.speed.series import Measured, correlation, varies
 from dragoman.distributed.ring_bytes import bytes_per_step
-from dragoman.model.size import FP32_BYTES
 from dragoman.telemetry.read.tables import group_column
 
 KEY = "traffic"
@@ -64,7 +63,7 @@ def answer(run: RunFacts) -> Finding:
     correlations = correlations_of(run)
     steps = run.step_parts
     split = steps.mean(np.flatnonzero(steps.usual)) if len(steps) else None
-    explanation = _explanation(hosts, correlations, split, link_between(run.record, hosts))
+    explanation = _explanation(hosts, correlations, split, run.link)
     return Finding(
         key=KEY,
         question=QUESTION,
@@ -99,7 +98,7 @@ def predicted_bytes(run: RunFacts) -> float:
     """Returns what each host must send for a step where ranks hold whole copies of the model."""
     last = run.attempts[-1]
     return bytes_per_step(
-        parameters=int(gradient_bytes(run.record)) // FP32_BYTES,
+        parameters=run.record.model_size.parameters,
         ranks=last.ranks,
         ranks_on_host=last.ranks if len(last.host_names) == 1 else 1,
         sharded=False,
@@ -108,7 +107,7 @@ def predicted_bytes(run: RunFacts) -> float:
 
 def _formula(run: RunFacts) -> str:
     last = run.attempts[-1]
-    ranks, gradients = last.ranks, size(gradient_bytes(run.record))
+    ranks, gradients = last.ranks, size(run.record.model_size.gradient_bytes)
     each = "each rank" if len(last.host_names) == 1 else "it"
     return f"in a ring of {ranks} ranks {each} sends 2 x {ranks - 1}/{ranks} of {gradients}"
 

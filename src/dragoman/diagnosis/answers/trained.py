@@ -113,7 +113,7 @@ def answer(run: RunFacts) -> Finding:
             evidence,
         )
     evidence += _forecast_figures(forecast, pace, config.cost.currency, last_step)
-    guessing = math.log(_vocabulary(run))
+    guessing = math.log(run.record.vocabulary)
     unlearned = after.validation_loss.min() > UNLEARNED_SHARE * guessing
     if unlearned and verdict_of(forecast)[0] == "yes":
         return _learned_nothing(after, guessing, evidence)
@@ -186,11 +186,6 @@ def _learned_nothing(evaluations: Evaluations, guessing: float, evidence: list[F
 
 def _too_early(why: str, evidence: list[Figure]) -> Finding:
     return Finding(KEY, QUESTION, "too early to say", "none", f"Too early to say: {why}", evidence)
-
-
-def _vocabulary(run: RunFacts) -> int:
-    passport = run.record.passport
-    return passport.vocabulary if passport else run.config.tokenizer.vocabulary
 
 
 def _opening(verdict: Verdict, forecast: Forecast) -> str:

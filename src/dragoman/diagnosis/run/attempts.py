@@ -72,8 +72,6 @@ class Lifetime:
 class Attempt(Lifetime):
     number: int
     first_step: int
-    lost_from_step: float
-    """From this step on, a later attempt has replaced the steps of this one; infinite: nowhere."""
     ranks: int
     hosts: dict[int, str]
     """By rank; ranks whose host is not known are left out."""
@@ -81,13 +79,15 @@ class Attempt(Lifetime):
     """By rank."""
     devices: dict[int, DeviceFound]
     """By rank."""
+    device_names: list[str]
+    """As PyTorch names them, each once."""
     steps: Table
     """All that were done, in order of time, as the lowest rank recorded them."""
     is_lost: Array
     """A mask of `steps`: those that are not part of the model."""
     evaluations: list[Evaluated]
+    """Of steps that are part of the model."""
     lost_evaluations: list[Evaluated]
-    """Among `evaluations`, those of lost steps."""
     saves: list[CheckpointSaved]
     saved_step: int
     """The newest step that it could go back to: of its own saves, or that it went on from."""
@@ -135,6 +135,7 @@ class OwnSteps(NamedTuple):
 
     first_step: int
     lost_from_step: float
+    """From this step on, a later attempt has replaced the steps of this one; infinite: nowhere."""
     steps: Table
     is_lost: Array
 
@@ -149,34 +150,31 @@ def attempt_of(
 ) -> Attempt:
     """`silent_s`: since its last event; infinite for an attempt that another has followed."""
     tables = record.tables
-    members = dict(enumerate(record.members.get(number, [])))
-    evaluations, evaluations_lost = _recorded(Evaluated, tables, number, own)
-    saves, saves_lost = _recorded(CheckpointSaved, tables, number, own)
-    kept_saves = [save.step for save, lost in zip(saves, saves_lost, strict=True) if not lost]
+    members = record.members.get(number, [])
+    evaluations, lost_evaluations = _kept_and_lost(Evaluated, tables, number, own)
+    kept_saves, lost_saves = _kept_and_lost(CheckpointSaved, tables, number, own)
     ends = _ends(tables[AttemptEnded], number)
     state, reason = _outcome(ends, lifetime, silent_s)
     return Attempt(
         **vars(lifetime),
         number=number,
         first_step=own.first_step,
-        lost_from_step=own.lost_from_step,
         ranks=max(
             [len(members), len(lifetime.recorded_ranks), *(s.ranks for s in starts.values())]
         ),
-        hosts={rank: member.host for rank, member in members.items()}
+        hosts={rank: member.host for rank, member in enumerate(members)}
         | {rank: start.host for rank, start in starts.items() if start.host},
         starts=starts,
         devices=last_event_by_rank(DeviceFound, tables, number),
+        device_names=list(
+            dict.fromkeys([*(m.device for m in members), *(s.device for s in starts.values())])
+        ),
         steps=own.steps,
         is_lost=own.is_lost,
         evaluations=evaluations,
-        lost_evaluations=[
-            evaluation
-            for evaluation, lost in zip(evaluations, evaluations_lost, strict=True)
-            if lost or evaluation.step >= own.lost_from_step
-        ],
-        saves=saves,
-        saved_step=max(kept_saves, default=own.first_step - 1),
+        lost_evaluations=lost_evaluations,
+        saves=kept_saves + lost_saves,
+        saved_step=max((save.step for save in kept_saves), default=own.first_step - 1),
         incidents=list(dict.fromkeys(events_of_attempt(Incident, tables, number))),
         ends=ends,
         state=state,
@@ -189,16 +187,17 @@ def least_from(steps: Array) -> Array:
     return np.minimum.accumulate(np.append(steps, np.iinfo(np.int64).max)[::-1])[::-1]
 
 
-def _recorded(
+def _kept_and_lost(
     kind: type[Work], tables: RunTables, number: int, own: OwnSteps
-) -> tuple[list[Work], Array]:
-    """Returns the evaluations or saves of an attempt, and a mask of those that it has gone back
-    behind: their step was done again."""
+) -> tuple[list[Work], list[Work]]:
+    """Returns the evaluations or saves of an attempt that count, and those whose step was done
+    again, by itself or by a later attempt."""
     table = tables[kind]
     rows = rows_of_lowest_rank(table, number)
     after = np.searchsorted(own.steps["at"], table["at"][rows], side="right")
-    is_lost = least_from(own.steps["step"])[after] <= table["step"][rows]
-    return events_at(kind, table, rows), is_lost
+    again_from_step = np.minimum(least_from(own.steps["step"])[after], own.lost_from_step)
+    is_lost = table["step"][rows] >= again_from_step
+    return events_at(kind, table, rows[~is_lost]), events_at(kind, table, rows[is_lost])
 
 
 def _ends(table: Table, number: int) -> list[End]:
@@ -267,9 +266,3 @@ def _lifetime(times: dict[int, Array], ahead_s: dict[int, float]) -> Lifetime:
             for rank, (monotonic, wall, _) in times.items()
         ),
     )
-
-
-def silence_s(last: Lifetime, heartbeat_at: float | None, read_at: float) -> float:
-    """Returns the time since the last sign of life; status.json may be newer than the events that
-    have reached the disk."""
-    return max(0.0, read_at - max(last.last_event_at, heartbeat_at or 0.0))

@@ -1,4 +1,4 @@
-"""All facts of a run: what every answer reads. Each is derived once, when it is first needed."""
+"""All facts of a run: what every answer reads. Each is derived once, most when first needed."""
 
 import math
 from collections.abc import Callable
@@ -6,49 +6,28 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dragoman.config import Config
-from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.faults import FaultHistory, faults_of
-from dragoman.diagnosis.run.host_traffic import HostTraffic, host_traffic_of
+from dragoman.diagnosis.run.host_traffic import HostTraffic, host_traffic_of, link_between
 from dragoman.diagnosis.run.hosts import HostSensors, host_sensors_of
 from dragoman.diagnosis.run.record import RunRecord, read_run
 from dragoman.diagnosis.run.silences import Silence, silences_of
 from dragoman.diagnosis.run.steps import StepParts, step_parts_of
 from dragoman.diagnosis.run.timeline import RunTimeline, timeline_of
+from dragoman.diagnosis.speed.bottleneck import Link
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import Evaluated, StepDone
+from dragoman.telemetry.events import StepDone
 from dragoman.telemetry.read.tables import Table
 
 
 @dataclass(frozen=True, eq=False)
-class RunFacts:
+class RunFacts(RunTimeline):
+    """The timeline of a run, and what follows from it and from the record."""
+
     record: RunRecord
 
     @property
     def config(self) -> Config:
         return self.record.config
-
-    @cached_property
-    def _timeline(self) -> RunTimeline:
-        return timeline_of(self.record)
-
-    @property
-    def attempts(self) -> list[Attempt]:
-        return self._timeline.attempts
-
-    @property
-    def steps(self) -> Table:
-        """That the model is made of, each once, as the lowest rank recorded them."""
-        return self._timeline.steps
-
-    @property
-    def evaluations(self) -> list[Evaluated]:
-        """Of these steps, each once."""
-        return self._timeline.evaluations
-
-    @property
-    def silent_s(self) -> float:
-        """From the last sign of life to the reading."""
-        return self._timeline.silent_s
 
     @property
     def wall_s(self) -> float:
@@ -59,7 +38,7 @@ class RunFacts:
     def steps_by_rank(self) -> dict[int, Table]:
         """Rank -> the same steps as that rank recorded them, as far as it did."""
         done = self.record.tables[StepDone]
-        return {rank: done.where(rows) for rank, rows in self._timeline.rows_by_rank.items()}
+        return {rank: done.where(rows) for rank, rows in self.rows_by_rank.items()}
 
     @cached_property
     def step_parts(self) -> StepParts:
@@ -79,12 +58,21 @@ class RunFacts:
         return host_traffic_of(self.attempts, self.steps_by_rank, self.hosts)
 
     @cached_property
+    def link(self) -> Link:
+        """Between the hosts: what it must carry, and what it can."""
+        return link_between(self.record, self.host_traffic)
+
+    @cached_property
     def silences(self) -> list[Silence]:
         return silences_of(self.attempts, self.record.tables, self.step_parts, self.silent_s)
+
+
+def facts_of(record: RunRecord) -> RunFacts:
+    return RunFacts(**vars(timeline_of(record)), record=record)
 
 
 def read_facts(
     run: RunDir, read_at: float, progress: Callable[[int], None] = lambda read_bytes: None
 ) -> RunFacts:
-    """`read_at` is the present, in seconds since 1970; `progress` is called with bytes read."""
-    return RunFacts(read_run(run, read_at, progress))
+    """Returns the facts of a run directory; `read_at` is the present, for what is still silent."""
+    return facts_of(read_run(run, read_at, progress))

@@ -54,8 +54,6 @@ class FaultHistory:
     faults: tuple[Fault, ...]
     useful_steps: int
     """Steps that the model is made of."""
-    useful_s: float
-    """Neither lost nor down: steps that count, with evaluating, saving and starting."""
     all_s: float
     """From the first start to the end, without pauses after an attempt that ended well."""
 
@@ -70,6 +68,11 @@ class FaultHistory:
     @property
     def cost_s(self) -> float:
         return sum(fault.cost_s for fault in self.faults)
+
+    @property
+    def useful_s(self) -> float:
+        """Neither lost nor down: steps that count, with evaluating, saving and starting."""
+        return max(0.0, self.all_s - self.cost_s)
 
     @property
     def step_goodput(self) -> float:
@@ -105,8 +108,7 @@ def faults_of(attempts: Sequence[Attempt]) -> FaultHistory:
         useful_steps -= fault.lost_steps
     down_s = sum(fault.down_s for fault in faults if fault.kind != "rolled back")
     all_s = sum(attempt.worked_s for attempt in attempts) + down_s
-    cost_s = sum(fault.cost_s for fault in faults)
-    return FaultHistory(tuple(faults), useful_steps, max(0.0, all_s - cost_s), all_s)
+    return FaultHistory(tuple(faults), useful_steps, all_s)
 
 
 class _Segment(NamedTuple):

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
-from dragoman.diagnosis.run.hosts import LOOPBACK, HostSensors, host_of
+from dragoman.diagnosis.run.hosts import LOOPBACK, HostSensors, host_of, is_on_one_host
 from dragoman.diagnosis.run.record import RunRecord
+from dragoman.diagnosis.run.steps import steps_of_attempt
 from dragoman.diagnosis.speed.bottleneck import Link, messages_of
-from dragoman.model.size import size_of
-from dragoman.telemetry.read.tables import Array, Table, group_column
+from dragoman.telemetry.read.tables import Array, Table, group_column, known_median
 
 WAYS = ("sent", "received")
 
@@ -51,14 +51,13 @@ def host_traffic_of(
     """Returns the traffic of each host that has counted it, in the order of the ranks."""
     counted: dict[str, list[Array]] = defaultdict(list)
     for attempt in attempts:
-        for rank, steps in steps_by_rank.items():
-            own = slice(*np.searchsorted(steps["attempt"], [attempt.number, attempt.number + 1]))
-            ways = (group_column(steps, "traffic_bytes", way)[own] for way in (*WAYS, "predicted"))
-            columns = np.stack([*ways, steps["step_s"][own]])
+        for rank, steps in steps_of_attempt(attempt.number, steps_by_rank).items():
+            ways = (group_column(steps, "traffic_bytes", way) for way in (*WAYS, "predicted"))
+            columns = np.stack([*ways, steps["step_s"]])
             is_counted = ~np.isnan(columns[0]) & (columns[-1] > 0)
             if is_counted.any():
                 counted[host_of(attempt, rank)].append(columns[:, is_counted])
-    has_one_host = len({host for a in attempts for host in a.host_names}) <= 1
+    has_one_host = is_on_one_host(attempts)
     return [
         _traffic_of(
             np.concatenate(pieces, axis=1), sensors.get(host, HostSensors(host)), has_one_host
@@ -77,9 +76,9 @@ def _traffic_of(columns: Array, sensors: HostSensors, has_one_host: bool) -> Hos
     return HostTraffic(
         host=sensors.host,
         bytes_per_step={
-            "sent": _median(sent),
-            "received": _median(received),
-            "predicted": _median(predicted),
+            "sent": known_median(sent),
+            "received": known_median(received),
+            "predicted": known_median(predicted),
         },
         rates={
             "sent": float(np.nansum(sent) / step_s.sum()),
@@ -96,18 +95,6 @@ def _traffic_of(columns: Array, sensors: HostSensors, has_one_host: bool) -> Hos
     )
 
 
-def _median(values: Array) -> float:
-    known = values[~np.isnan(values)]
-    return float(np.median(known)) if len(known) else math.nan
-
-
-def gradient_bytes(record: RunRecord) -> float:
-    """Returns the size of one rank's gradients in fp32."""
-    passport = record.passport
-    vocabulary = passport.vocabulary if passport else record.config.tokenizer.vocabulary
-    return float(size_of(record.config.model, vocabulary).gradient_bytes)
-
-
 def link_between(record: RunRecord, nodes: Sequence[HostTraffic]) -> Link:
     """Returns the link of the host that sends most over the port that can least: a ring is as fast
     as that one."""
@@ -116,7 +103,7 @@ def link_between(record: RunRecord, nodes: Sequence[HostTraffic]) -> Link:
         return min((value for value in values if not math.isnan(value)), default=math.nan)
 
     return Link(
-        messages=messages_of(gradient_bytes(record)),
+        messages=messages_of(record.model_size.gradient_bytes),
         bytes_per_step=max((n.bytes_per_step["sent"] for n in nodes), default=math.nan),
         carried=least(node.carried for node in nodes),
         port_rate=least(node.port_rate for node in nodes),

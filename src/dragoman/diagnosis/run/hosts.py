@@ -14,6 +14,8 @@ from dragoman.telemetry.read.tables import (
     Table,
     events_at,
     group_column,
+    known_mean,
+    known_median,
     slices_by_file,
 )
 
@@ -51,8 +53,7 @@ class HostSensors:
 
     def mean(self, name: str) -> float:
         """NaN: never read."""
-        levels = self.levels(name)
-        return float(levels.mean()) if len(levels) else float("nan")
+        return known_mean(self.levels(name))
 
     def rates(self, name: str) -> Array:
         """Returns what a counter gained a second between each two readings; those that follow each
@@ -70,9 +71,8 @@ class HostSensors:
     @property
     def reading_s(self) -> float:
         """The median time between two readings; NaN: there are not two."""
-        passed = [np.empty(0), *(np.diff(table["monotonic_at"]) for table in self.readings)]
-        together = np.concatenate(passed)
-        return float(np.median(together)) if len(together) else float("nan")
+        passed_s = (np.diff(table["monotonic_at"]) for table in self.readings)
+        return known_median(np.concatenate([np.empty(0), *passed_s]))
 
     def gained(self, name: str) -> float:
         """Returns what a counter has counted."""
@@ -112,6 +112,10 @@ def host_sensors_of(attempts: Sequence[Attempt], tables: RunTables) -> dict[str,
     return {
         host: HostSensors(host, own, cores.get(host), links[host]) for host, own in readings.items()
     }
+
+
+def is_on_one_host(attempts: Sequence[Attempt]) -> bool:
+    return len({host for attempt in attempts for host in attempt.host_names}) <= 1
 
 
 def host_of(attempt: Attempt, rank: int) -> str:

@@ -13,6 +13,7 @@ from dragoman.diagnosis.run.settings import read_settings
 from dragoman.diagnosis.run.validate import validated
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.evaluation.scores import ScoredSplit, score_files
+from dragoman.model.size import Size, size_of
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
 from dragoman.telemetry.read.reader import read_tables
@@ -33,6 +34,7 @@ class Member(BaseModel):
 class _Attendance(BaseModel):
     attempt: int
     members: list[Member]
+    versions: dict[str, str] = {}
 
 
 class _ManifestData(BaseModel):
@@ -60,11 +62,13 @@ class CheckpointFolder:
 
 @dataclass(frozen=True)
 class RunRecord:
-    root: str
+    directory: RunDir
     config: Config
     passport: Passport | None
     members: dict[int, list[Member]]
     """By attempt."""
+    versions: dict[str, str]
+    """Of the packages that the last attempt ran with."""
     heartbeat_at: float | None
     tables: RunTables
     """All events, without those that cannot be; `timeline` says which of them count."""
@@ -76,6 +80,15 @@ class RunRecord:
     unreadable: list[str]
     """One sentence for each damaged file, and for all that this version does not understand."""
     read_at: float
+
+    @property
+    def vocabulary(self) -> int:
+        """Of the tokenizer; as the settings ask for it, where its data is not known."""
+        return self.passport.vocabulary if self.passport else self.config.tokenizer.vocabulary
+
+    @property
+    def model_size(self) -> Size:
+        return size_of(self.config.model, self.vocabulary)
 
 
 def read_run(
@@ -111,13 +124,15 @@ def read_run(
         unreadable.append(f"{run.events}: {events} figures that cannot be, and are left out")
     scored = (read(path, ScoredSplit) for path in score_files(run))
     data = read(run.manifest, _ManifestData)
-    attendance = read(run.manifest, _ManifestAttempts)
+    manifest = read(run.manifest, _ManifestAttempts)
+    attendance = manifest.attempts if manifest else []
     status = read(run.status, _Status)
     return RunRecord(
-        root=str(run.root),
+        directory=run,
         config=config,
         passport=data.data if data else None,
-        members={each.attempt: each.members for each in attendance.attempts} if attendance else {},
+        members={each.attempt: each.members for each in attendance},
+        versions=attendance[-1].versions if attendance else {},
         heartbeat_at=status.heartbeat_at if status else None,
         tables=tables,
         scored=[split for split in scored if split],

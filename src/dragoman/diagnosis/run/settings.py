@@ -26,13 +26,12 @@ def read_settings(path: Path) -> tuple[Config, list[str]]:
     """Returns the config, and a sentence for each key that this version does not understand."""
     try:
         return load_config(path), []
-    except ConfigError:
-        try:
-            tree = parse_toml(read_toml_text(path), str(path))
-        except (OSError, ConfigError):
-            tree = None
-        if tree is None:
-            raise
+    except ConfigError as error:
+        refusal = error
+    try:
+        tree = parse_toml(read_toml_text(path), str(path))
+    except (OSError, ConfigError):
+        raise refusal from None
     left_out: list[str] = []
     for _ in range(_MOST_ROUNDS):
         try:
@@ -48,7 +47,7 @@ def read_settings(path: Path) -> tuple[Config, list[str]]:
                 for sentence, was_removed in zip(sentences, removed, strict=True)
                 if was_removed
             ]
-    return load_config(path), []  # which says what is wrong
+    raise refusal
 
 
 def _remove(tree: dict[str, Any], loc: tuple[int | str, ...]) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
-from dragoman.diagnosis.run.steps import HANG_OVER_MEDIAN, HANG_S, StepParts
+from dragoman.diagnosis.run.steps import StepParts, is_hang, longest_usual_s
 from dragoman.telemetry.events import CheckpointSaved, Evaluated
 from dragoman.telemetry.read.tables import RunTables
 
@@ -44,10 +44,6 @@ def silences_of(
     return found
 
 
-def _longest_usual_s(attempt: Attempt) -> float:
-    return max(HANG_S, HANG_OVER_MEDIAN * float(np.median(attempt.steps["step_s"])))
-
-
 def _between_work(attempt: Attempt, tables: RunTables, until: float) -> Iterator[Silence]:
     steps = attempt.steps
     begins, ends = [steps["at"] - steps["step_s"]], [steps["at"]]
@@ -60,7 +56,7 @@ def _between_work(attempt: Attempt, tables: RunTables, until: float) -> Iterator
     covered_to = np.maximum.accumulate(np.concatenate(ends)[order])
     gaps_s = np.append(np.concatenate(begins)[order][1:], until) - covered_to
     # What lies before the first step is starting.
-    is_silence = (gaps_s > _longest_usual_s(attempt)) & (covered_to >= begins[0][0])
+    is_silence = (gaps_s > longest_usual_s(steps["step_s"])) & (covered_to >= begins[0][0])
     for place in np.flatnonzero(is_silence).tolist():
         step = max(0, np.searchsorted(steps["at"], covered_to[place], side="right") - 1)
         is_last = place == len(gaps_s) - 1
@@ -71,7 +67,7 @@ def _between_work(attempt: Attempt, tables: RunTables, until: float) -> Iterator
 
 def _within_steps(attempt: Attempt, step_parts: StepParts) -> Iterator[Silence]:
     steps, step_s = attempt.steps["step"], attempt.steps["step_s"]
-    for place in np.flatnonzero(step_s > _longest_usual_s(attempt)).tolist():
+    for place in np.flatnonzero(is_hang(step_s)).tolist():
         step = int(steps[place])
         is_it = (step_parts.attempt == attempt.number) & (step_parts.step == step)
         waited_for = ""

@@ -8,7 +8,6 @@ The split of a step is that of the rank that waited longest: its data, its compu
 and the waiting add up to the step, and without the waiting it would have been that much shorter.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -17,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
-from dragoman.telemetry.read.tables import Array, Table, group_column
+from dragoman.telemetry.read.tables import Array, Table, group_column, known_mean
 
 HANG_S = 60.0
 HANG_OVER_MEDIAN = 20.0
@@ -82,17 +81,18 @@ class StepParts:
 
     def mean(self, rows: Array | slice) -> StepSplit:
         """Over those of these steps that have recorded it."""
-        return StepSplit(**{name: _mean(values[rows]) for name, values in self.columns.items()})
-
-
-def _mean(values: Array) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else math.nan
+        return StepSplit(
+            **{name: known_mean(values[rows]) for name, values in self.columns.items()}
+        )
 
 
 def is_hang(step_s: Array) -> Array:
-    usual_s = float(np.median(step_s)) if len(step_s) else 0.0
-    return np.asarray(step_s > max(HANG_S, HANG_OVER_MEDIAN * usual_s))
+    return np.asarray(step_s > longest_usual_s(step_s))
+
+
+def longest_usual_s(step_s: Array) -> float:
+    """Returns how long a step may take, or a pause between two of them, before it is a hang."""
+    return max(HANG_S, HANG_OVER_MEDIAN * float(np.median(step_s)) if len(step_s) else 0.0)
 
 
 def step_parts_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table]) -> StepParts:
@@ -100,7 +100,7 @@ def step_parts_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table
     found = [
         _of_attempt(attempt, own)
         for attempt in attempts
-        if (own := _own_steps(attempt.number, steps_by_rank))
+        if (own := steps_of_attempt(attempt.number, steps_by_rank))
     ]
     if not found:
         none, no_step = np.empty(0), np.empty(0, dtype=np.int64)
@@ -126,7 +126,8 @@ def step_parts_of(attempts: Sequence[Attempt], steps_by_rank: Mapping[int, Table
     )
 
 
-def _own_steps(attempt: int, steps_by_rank: Mapping[int, Table]) -> dict[int, Table]:
+def steps_of_attempt(attempt: int, steps_by_rank: Mapping[int, Table]) -> dict[int, Table]:
+    """By rank; ranks without any are left out."""
     found: dict[int, Table] = {}
     for rank, steps in steps_by_rank.items():
         begin, end = np.searchsorted(steps["attempt"], [attempt, attempt + 1])

@@ -19,7 +19,6 @@ from dragoman.diagnosis.run.attempts import (
     attempt_of,
     least_from,
     lifetimes_of,
-    silence_s,
 )
 from dragoman.diagnosis.run.record import RunRecord
 from dragoman.telemetry.events import AttemptStarted, Evaluated, StepDone
@@ -70,7 +69,11 @@ def timeline_of(record: RunRecord) -> RunTimeline:
             counts[rows] = ~is_repeated[rows] & (steps < lost_from[number])
     own_rows = [_own_rows(done, files[number], is_repeated) for number in lifetimes]
     last = max(lifetimes, default=0)
-    silent_s = silence_s(lifetimes[last], record.heartbeat_at, record.read_at) if lifetimes else 0.0
+    silent_s = 0.0
+    if lifetimes:
+        # status.json may be newer than the events that have reached the disk.
+        alive_at = max(lifetimes[last].last_event_at, record.heartbeat_at or 0.0)
+        silent_s = max(0.0, record.read_at - alive_at)
     attempts = [
         attempt_of(
             record,
@@ -84,6 +87,8 @@ def timeline_of(record: RunRecord) -> RunTimeline:
     ]
     counting = np.concatenate([np.empty(0, dtype=np.int64), *own_rows])
     counting = counting[counts[counting]]
+    # Where a step was evaluated twice, the later evaluation counts.
+    evaluations = {e.step: e for attempt in attempts for e in attempt.evaluations}
     return RunTimeline(
         attempts=attempts,
         steps=done.where(counting[np.argsort(done["step"][counting], kind="stable")]),
@@ -91,7 +96,7 @@ def timeline_of(record: RunRecord) -> RunTimeline:
             rank: np.flatnonzero(counts & (done["rank"] == rank))
             for rank in np.unique(done["rank"]).tolist()
         },
-        evaluations=_counting_evaluations(attempts),
+        evaluations=[evaluations[step] for step in sorted(evaluations)],
         silent_s=silent_s,
     )
 
@@ -123,12 +128,3 @@ def _first_steps(
         found[number] = by_rank[min(by_rank)].first_step if by_rank else recorded
         last_done = max((int(own[-1]) for own in steps), default=last_done)
     return found
-
-
-def _counting_evaluations(attempts: Sequence[Attempt]) -> list[Evaluated]:
-    """Where a step was evaluated twice, the later evaluation counts."""
-    found: dict[int, Evaluated] = {}
-    for attempt in attempts:
-        lost = {id(evaluation) for evaluation in attempt.lost_evaluations}
-        found |= {e.step: e for e in attempt.evaluations if id(e) not in lost}
-    return [found[step] for step in sorted(found)]

@@ -35,11 +35,12 @@ def time_spent(attempts: Sequence[Attempt], still_s: float = 0.0) -> TimeSpent:
         for before, after in pairwise(attempts)
         if before.state != "finished"
     )
-    training_s = repeated_s = 0.0
+    training_s = repeated_s = evaluating_s = 0.0
     for attempt in attempts:
         training_s += float(attempt.steps["step_s"][~attempt.is_lost].sum())
         repeated_s += float(attempt.steps["step_s"][attempt.is_lost].sum())
-    evaluating_s = math.fsum(e.seconds for attempt in attempts for e in attempt.evaluations)
+        evaluations = (*attempt.evaluations, *attempt.lost_evaluations)
+        evaluating_s += math.fsum(evaluation.seconds for evaluation in evaluations)
     starting_s = math.fsum(_starting_s(attempt) for attempt in attempts)
     spent_s = training_s + repeated_s + evaluating_s + starting_s
     still_s = min(still_s, max(0.0, alive_s - spent_s))

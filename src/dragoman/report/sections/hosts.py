@@ -15,8 +15,10 @@ def cpu_utilization(report: Report) -> Chart | None:
 
 
 def network_throughput(report: Report) -> Chart | None:
-    sent = [curve for curve in report.hosts if curve.sensor == "network sent" and curve.at]
-    received = [curve for curve in report.hosts if curve.sensor == "network received" and curve.at]
+    sent, received = (
+        [curve for curve in report.hosts if curve.sensor == f"network {way}" and curve.at]
+        for way in ("sent", "received")
+    )
     if not sent and not received:
         return None
     colors = {curve.host: place for place, curve in enumerate(sent or received)}
@@ -27,7 +29,7 @@ def network_throughput(report: Report) -> Chart | None:
             megabytes(curve.mean),
             megabytes(curve.lowest),
             megabytes(curve.highest),
-            color=colors.get(curve.host),
+            color=colors[curve.host],
         )
         for curve in sent
     ]

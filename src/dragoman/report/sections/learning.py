@@ -1,17 +1,20 @@
 """Plots of what the model learned: losses and BLEU with their intervals, and the learning rate."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from dragoman.report.content import Evaluation, Report
 from dragoman.report.document import Chart, Line
 
 # Of a normal distribution, 95 % lie within so many standard errors.
 _NORMAL_95 = 1.96
-_LOSS = "loss, nats per target token"
+_loss_chart = partial(
+    Chart, value_title="loss, nats per target token", number_format=".3f", shows_zero=False
+)
 
 
 def validation_loss(report: Report) -> Chart | None:
-    validation = _validation(report.evaluations)
+    validation = _losses("validation", report.evaluations, "validation_loss")
     if validation is None:
         return None
     batches = Line(
@@ -20,32 +23,20 @@ def validation_loss(report: Report) -> Chart | None:
         report.curves.training_loss,
         style="context",
     )
-    return Chart(
+    return _loss_chart(
         title="Validation loss",
-        value_title=_LOSS,
-        number_format=".3f",
-        shows_zero=False,
         value_range=_range(validation),
         lines=[batches, validation],
     )
 
 
 def validation_and_training_sample_loss(report: Report) -> Chart | None:
-    found = report.evaluations
-    sample = _with_errors(
-        "training sample",
-        found,
-        [e.train_sample_loss for e in found],
-        [e.train_sample_loss_error for e in found],
-    )
-    validation = _validation(found)
+    validation = _losses("validation", report.evaluations, "validation_loss")
+    sample = _losses("training sample", report.evaluations, "train_sample_loss")
     if validation is None or sample is None:
         return None
-    return Chart(
+    return _loss_chart(
         title="Validation against a fixed sample of the training pairs, measured alike",
-        value_title=_LOSS,
-        number_format=".3f",
-        shows_zero=False,
         lines=[validation, sample],
     )
 
@@ -61,11 +52,8 @@ def training_loss(report: Report) -> Chart | None:
         curves.lowest_training_loss,
         curves.highest_training_loss,
     )
-    return Chart(
+    return _loss_chart(
         title="Loss of the training batches, with the highest and lowest nearby",
-        value_title=_LOSS,
-        number_format=".3f",
-        shows_zero=False,
         spread="band",
         lines=[line],
     )
@@ -106,21 +94,10 @@ def learning_rate(report: Report) -> Chart | None:
     )
 
 
-def _validation(found: Sequence[Evaluation]) -> Line | None:
-    return _with_errors(
-        "validation",
-        found,
-        [e.validation_loss for e in found],
-        [e.validation_loss_error for e in found],
-    )
-
-
-def _with_errors(
-    name: str,
-    evaluations: Sequence[Evaluation],
-    values: Sequence[float | None],
-    errors: Sequence[float | None],
-) -> Line | None:
+def _losses(name: str, evaluations: Sequence[Evaluation], figure: str) -> Line | None:
+    """Returns the losses with their 95 % intervals, as far as they are known."""
+    values = [getattr(evaluation, figure) for evaluation in evaluations]
+    errors = [getattr(evaluation, f"{figure}_error") for evaluation in evaluations]
     if all(value is None for value in values):
         return None
     steps = [evaluation.step for evaluation in evaluations]

@@ -184,6 +184,17 @@ def group_column(table: Table, group: str, name: str) -> Array:
     return np.full(len(table), math.nan) if found is None else found
 
 
+def known_mean(values: Array) -> float:
+    """Returns the mean of a column without what is missing; NaN: all is."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan
+
+
+def known_median(values: Array) -> float:
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if len(known) else math.nan
+
+
 def rows_of_lowest_rank(table: Table, attempt: int) -> Array:
     """Returns the rows of the lowest rank that has any in this attempt, for kinds of events that
     several ranks write alike."""

@@ -14,7 +14,7 @@ from scenarios.table import SCENARIOS
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 
 import dragoman
-from dragoman.diagnosis.run import attempts, facts, record, timeline
+from dragoman.diagnosis.run import attempts, facts, record
 from dragoman.report.write import write_report
 from dragoman.rundir import RunDir
 
@@ -26,11 +26,11 @@ def derivations() -> dict[str, FunctionType]:
     found = {
         name: function
         for name, function in inspect.getmembers(facts, inspect.isfunction)
-        if function.__module__.startswith("dragoman.diagnosis.run.") and name != "read_facts"
+        if function.__module__.startswith("dragoman.diagnosis.run.")
+        and name not in ("read_facts", "facts_of")
     }
     return found | {
         "lifetimes_of": attempts.lifetimes_of,
-        "_counting_evaluations": timeline._counting_evaluations,
         "validated": record.validated,
         "read_tables": record.read_tables,
         "read_settings": record.read_settings,

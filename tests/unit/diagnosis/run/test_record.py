@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 from unit.report.fake_run import MANIFEST, WALL_AT, FakeRun, evaluated, started, step
 
-from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.run.facts import facts_of
 from dragoman.diagnosis.run.record import read_run
 from dragoman.errors import UserError
+from dragoman.model.size import size_of
 from dragoman.rundir import RunDir, write_json
 from dragoman.telemetry.events import (
     Incident,
@@ -41,7 +42,7 @@ def test_events_with_a_field_of_another_type_are_counted_and_passed_over(run):
     text = path.read_text().replace('"odd"', '["a", "list"]')
     path.write_text(text.replace('"samples":[', '"samples":[7,', 1))
     record = read_run(run.directory, read_at=WALL_AT)
-    found = RunFacts(record)
+    found = facts_of(record)
 
     assert found.attempts[0].incidents == [Incident(2, "other", "even")]
     assert [evaluation.step for evaluation in found.evaluations] == [2]
@@ -91,3 +92,14 @@ def test_checkpoints_are_listed_oldest_first_with_their_sizes(run):
 
     assert [folder.file_bytes for folder in record.checkpoints] == [{"a": 1, "b": 2}, {"a": 3}]
     assert record.best_checkpoint == "step-00000010"
+
+
+def test_the_size_of_the_model_is_as_set_until_the_vocabulary_is_known(run):
+    planned = read_run(run.directory, read_at=WALL_AT)
+    write_json(run.directory.manifest, {"data": MANIFEST["data"] | {"vocabulary": 777}})
+    known = read_run(run.directory, read_at=WALL_AT)
+
+    assert planned.vocabulary == planned.config.tokenizer.vocabulary
+    assert known.vocabulary == 777
+    for record in (planned, known):
+        assert record.model_size == size_of(record.config.model, record.vocabulary)

@@ -10,6 +10,8 @@ from dragoman.telemetry.read.tables import (
     events_of_attempt,
     fields_of,
     group_column,
+    known_mean,
+    known_median,
     last_event_by_rank,
     merge_orders,
     rows_of_lowest_rank,
@@ -91,3 +93,10 @@ def test_what_a_line_must_have_and_what_old_runs_lack():
     assert not fields["memory_peak_bytes"].is_required
     assert fields["parts_s"].is_group
     assert {f.type for f in fields_of(Evaluated)} == {"f8", "i8", "?", "O"}
+
+
+def test_what_is_missing_is_no_part_of_a_mean_or_median():
+    column = np.array([1.0, np.nan, 2.0, 9.0])
+
+    assert (known_mean(column), known_median(column)) == (4.0, 2.0)
+    assert np.isnan([known_mean(column[1:2]), known_median(column[:0])]).all()
