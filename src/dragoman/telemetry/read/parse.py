@@ -79,50 +79,31 @@ def _in_order(kind: type[Any], parts: Sequence[Table]) -> Table:
 
 def _read_alike(kind: type[Any], line: bytes, lines: Lines, among: Array) -> Table | None:
     """Returns all lines that are like this one. None: this one or another must be read alone."""
-    pattern = pattern_of(line)
-    content = _checked(pattern.content, _FIELDS[kind]) if pattern else None
-    if pattern is None or content is None:
+    pattern, stamped = pattern_of(line), from_line(line)
+    if pattern is None or stamped is None or type(stamped.event) is not kind:
         return None
-    integers = {
-        value
-        for field in _FIELDS[kind]
-        if field.type == "i8" and isinstance(value := content[field.name], NumberIndex)
-    }
+    content = pattern.content
+    numbers = {field for field in _FIELDS[kind] if isinstance(content.get(field.name), NumberIndex)}
+    integers = {content[field.name] for field in numbers if field.type == "i8"}
     alike = read_alike(pattern, integers, lines, among)
     if alike is None:
         return None
     table = Table({LINE: alike.lines}, {})
     for field in _FIELDS[kind]:
-        value = content[field.name]
         if field.is_group:
-            own = {name: alike.numbers[index] for name, index in value.items()}
+            places = content.get(field.name, {}).items()
+            own = {name: alike.numbers[place] for name, place in places if place is not None}
             table.groups[field.name] = _without_empty(own)
-        elif isinstance(value, NumberIndex):
-            table.columns[field.name] = alike.numbers[value]
-        else:
-            table.columns[field.name] = np.full(len(table), value, dtype=field.type)
+        elif field in numbers:
+            table.columns[field.name] = alike.numbers[content[field.name]]
+        else:  # these lines all have the same, or the default
+            same = np.full(len(table), _value(stamped, field), field.type)
+            table.columns[field.name] = same
     return table
 
 
-def _checked(found: object, fields: Sequence[Field]) -> dict[str, Any] | None:
-    """Returns what a pattern has for every field; None where that is not as it usually is."""
-    if not isinstance(found, dict):
-        return None
-    content: dict[str, Any] = {}
-    for field in fields:
-        value = found.get(field.name, field)
-        if value is field and not field.is_required:
-            value = field.default
-        elif field.is_group and isinstance(value, dict):
-            value = {name: index for name, index in value.items() if index is not None}
-            if not all(isinstance(index, NumberIndex) for index in value.values()):
-                return None
-        elif value is None and field.type == "f8" and field.name not in TIMES:
-            value = math.nan
-        elif not isinstance(value, bool if field.type == "?" else NumberIndex) or field.is_group:
-            return None
-        content[field.name] = value
-    return content
+def _value(stamped: Stamped, field: Field) -> Any:
+    return getattr(stamped if field.name in TIMES else stamped.event, field.name)
 
 
 def read_one_by_one(numbers: Sequence[int], lines: Sequence[bytes]) -> dict[type[Any], Table]:
@@ -137,14 +118,14 @@ def read_one_by_one(numbers: Sequence[int], lines: Sequence[bytes]) -> dict[type
 def _table_of(kind: type[Any], found: Sequence[tuple[int, Stamped]]) -> Table:
     table = Table({LINE: np.array([number for number, _ in found])}, {})
     for field in _FIELDS[kind]:
-        values = [getattr(s if field.name in TIMES else s.event, field.name) for _, s in found]
+        values = [_value(stamped, field) for _, stamped in found]
         if field.is_group:
             order = merge_orders(dict.fromkeys(tuple(group) for group in values))
             own = {name: np.array([g.get(name, math.nan) for g in values]) for name in order}
             table.groups[field.name] = _without_empty(own)
         else:
             column = np.empty(len(values), field.type)
-            column[:] = [math.nan if v is None and field.type == "f8" else v for v in values]
+            column[:] = values  # to NumPy, None among floats is NaN
             table.columns[field.name] = column
     return table
 

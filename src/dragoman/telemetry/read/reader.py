@@ -40,8 +40,9 @@ def read_tables(run: RunDir, advance: Callable[[int], None] = lambda _: None) ->
     unread_lines = 0
     with ThreadPoolExecutor(threads, thread_name_prefix="tables") as pool:
         for attempt, rank, parsed in _parsed_chunks(run, pool, 2 * threads, advance):
-            unread_lines += parsed.unread_lines
-            for kind, table in parsed.tables.items():
+            tables_of_chunk, unread_of_chunk = parsed.result()
+            unread_lines += unread_of_chunk
+            for kind, table in tables_of_chunk.items():
                 builders[kind].add(table)
                 row_counts[kind].append((attempt, rank, len(table)))
     tables = {kind: _placed(builders[kind].table(), row_counts[kind]) for kind in builders}
@@ -64,7 +65,7 @@ def _placed(table: Table, row_counts: Sequence[tuple[int, int, int]]) -> Table:
 
 def _parsed_chunks(
     run: RunDir, pool: ThreadPoolExecutor, at_once: int, advance: Callable[[int], None]
-) -> Iterator[tuple[int, int, Parsed]]:
+) -> Iterator[tuple[int, int, Future[Parsed]]]:
     """Yields (attempt, rank, its next rows), in order. So few are in work at once that memory does
     not depend on the size of the files."""
     in_work: deque[tuple[int, int, Future[Parsed]]] = deque()
@@ -73,14 +74,9 @@ def _parsed_chunks(
             in_work.append((attempt, rank, pool.submit(parse, text)))
             advance(len(text))
             if len(in_work) > at_once:
-                yield _first_of(in_work)
+                yield in_work.popleft()
     while in_work:
-        yield _first_of(in_work)
-
-
-def _first_of(in_work: deque[tuple[int, int, Future[Parsed]]]) -> tuple[int, int, Parsed]:
-    attempt, rank, parsed = in_work.popleft()
-    return attempt, rank, parsed.result()
+        yield in_work.popleft()
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

@@ -30,9 +30,6 @@ class Field(NamedTuple):
     type: str
     """NumPy's name of it: O for texts and all else that is not a number."""
     is_group: bool
-    is_required: bool
-    """A line without it is no such event; of all else, old runs have the default."""
-    default: Any
 
 
 @dataclass(frozen=True)
@@ -88,19 +85,11 @@ class RunTables:
 
 def fields_of(kind: type[Any]) -> tuple[Field, ...]:
     """Returns the two times that every event carries, then the event's own fields."""
-    times = (Field(name, "f8", False, True, None) for name in TIMES)
-    return *times, *(_field(field) for field in dataclasses.fields(kind))
-
-
-def _field(field: "dataclasses.Field[Any]") -> Field:
-    default = field.default
-    if field.default_factory is not dataclasses.MISSING:
-        default = field.default_factory()
-    is_required = default is dataclasses.MISSING
-    if (is_required or default is None) and field.type in (float, float | None):
-        default = math.nan
-    type_name = _TYPES.get(field.type, "O")
-    return Field(field.name, type_name, field.type == _GROUP, is_required, default)
+    own = ((field.name, field.type) for field in dataclasses.fields(kind))
+    return tuple(
+        Field(name, _TYPES.get(type_, "O"), type_ == _GROUP)
+        for name, type_ in (*((time, float) for time in TIMES), *own)
+    )
 
 
 class TableBuilder:
@@ -110,16 +99,19 @@ class TableBuilder:
     def __init__(self, kind: type[Any]) -> None:
         fields = fields_of(kind)
         self._row_count = 0
-        self._columns = {f.name: np.empty(0, f.type) for f in fields if not f.is_group}
-        self._groups: dict[str, dict[str, Array]] = {f.name: {} for f in fields if f.is_group}
+        self._table = Table(
+            {f.name: np.empty(0, f.type) for f in fields if not f.is_group},
+            {f.name: {} for f in fields if f.is_group},
+        )
 
     def add(self, table: Table) -> None:
         begin, end = self._row_count, self._row_count + len(table)
-        for name, values in self._columns.items():
-            self._columns[name] = _extended(values, begin, end, table[name])
-        for group, known in self._groups.items():
+        columns, groups = self._table.columns, self._table.groups
+        for name, values in columns.items():
+            columns[name] = _extended(values, begin, end, table[name])
+        for group, known in groups.items():
             own = table.groups[group]
-            self._groups[group] = {
+            groups[group] = {
                 name: _extended(
                     known[name] if name in known else np.full(begin, math.nan),
                     begin,
@@ -131,14 +123,7 @@ class TableBuilder:
         self._row_count = end
 
     def table(self) -> Table:
-        count = self._row_count
-        return Table(
-            {name: values[:count] for name, values in self._columns.items()},
-            {
-                group: {name: values[:count] for name, values in known.items()}
-                for group, known in self._groups.items()
-            },
-        )
+        return self._table.where(slice(self._row_count))
 
 
 def _extended(column: Array, begin: int, end: int, values: Array | float) -> Array:

@@ -167,3 +167,11 @@ def test_numbers_that_no_double_can_hold_are_infinite_either_way(number):
     line = to_line(Stamped(1.0, 2.0, step(1))).replace("3.25", number).encode()
     for tables in (read_one_by_one([0], [line]), parse(line).tables):
         assert tables[StepDone]["loss"].tolist() == [math.copysign(math.inf, float(number))]
+
+
+@pytest.mark.parametrize("name", ["wall_at", "monotonic_at", "step", "loss", "updated"])
+def test_lines_without_what_every_step_has_are_no_steps(name):
+    content = json.loads(to_line(Stamped(1.0, 2.0, step(1))))
+    del content[name]
+    parsed = parse(2 * (json.dumps(content).encode() + b"\n"))
+    assert (parsed.tables, parsed.unread_lines) == ({}, 2)
