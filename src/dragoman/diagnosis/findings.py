@@ -45,9 +45,6 @@ class Figure:
 
 @dataclass(frozen=True)
 class Finding:
-    key: str
-    """Names the question for programs: duration, trained, overfitting, ..."""
-    question: str
     verdict: str
     """A few words, one of those that the module of the question lists; shown on a card."""
     confidence: Confidence
@@ -58,9 +55,9 @@ class Finding:
     """What to do about it; empty: nothing needs to be done."""
 
 
-def unknown(key: str, question: str, because: str, evidence: Sequence[Figure] = ()) -> Finding:
+def unknown(because: str, evidence: Sequence[Figure] = ()) -> Finding:
     """Returns a finding without an answer; `because` follows "Not known, because"."""
-    return Finding(key, question, UNKNOWN, "none", f"Not known, because {because}.", evidence)
+    return Finding(UNKNOWN, "none", f"Not known, because {because}.", evidence)
 
 
 def recorded(figures: Sequence[Figure]) -> list[Figure]:

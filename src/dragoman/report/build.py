@@ -7,10 +7,9 @@ from dataclasses import asdict
 import numpy as np
 
 from dragoman.diagnosis.findings import Finding
-from dragoman.diagnosis.questions import Diagnosis, health_of
+from dragoman.diagnosis.questions import Diagnosis, health_of, question_of
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.model.size import size_of
 from dragoman.report.content import (
     FORMAT,
     Answer,
@@ -40,8 +39,8 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
         read_at=run.record.read_at,
         state=state_of(run),
         model=_model(run),
-        answers=[_answer(finding) for finding in diagnosis.answers],
-        also=[_answer(finding) for finding in diagnosis.also],
+        answers=[_answer(*answer) for answer in diagnosis.answers.items()],
+        also=[_answer(*answer) for answer in diagnosis.also.items()],
         evaluations=[Evaluation.model_validate(evaluated) for evaluated in thinned(evaluations)],
         bleu_signature=evaluations[-1].bleu_signature if evaluations else "",
         chrf_signature=evaluations[-1].chrf_signature if evaluations else "",
@@ -59,19 +58,19 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
     )
 
 
-def _answer(finding: Finding) -> Answer:
-    return Answer.model_validate(asdict(finding) | {"health": health_of(finding)})
+def _answer(key: str, finding: Finding) -> Answer:
+    health = health_of(key, finding)
+    return Answer(key=key, question=question_of(key).text, health=health, **asdict(finding))
 
 
 def _model(run: RunFacts) -> Model:
-    config, passport = run.config, run.record.passport
-    vocabulary = passport.vocabulary if passport else config.tokenizer.vocabulary
+    config = run.config
     return Model(
         source_language=config.data.source_language,
         target_language=config.data.target_language,
         preset=config.model.preset,
-        vocabulary=vocabulary,
-        parameters=size_of(config.model, vocabulary).parameters,
+        vocabulary=run.vocabulary,
+        parameters=run.model_size.parameters,
     )
 
 

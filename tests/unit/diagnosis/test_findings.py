@@ -10,7 +10,7 @@ def test_no_two_healths_look_alike_without_color():
 
 
 def test_an_answer_that_is_not_known_gives_its_reason_and_claims_nothing():
-    found = unknown("network", "Is it the network?", "no step has been recorded")
+    found = unknown("no step has been recorded")
 
     assert (found.verdict, found.confidence) == ("not known", "none")
     assert found.sentence == "Not known, because no step has been recorded."

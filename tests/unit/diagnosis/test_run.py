@@ -6,13 +6,12 @@ import time
 import typing
 
 import pytest
-from dragoman.diagnosis.unasked import unasked_of
 from scenarios.simulate import write_run
 from scenarios.table import SCENARIOS
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
 from dragoman.config import parse_config
-from dragoman.diagnosis.questions import answers_of
+from dragoman.diagnosis.questions import diagnose
 from dragoman.diagnosis.run.facts import read_facts
 from dragoman.preparation import prepare
 from dragoman.report.build import report_of
@@ -153,7 +152,7 @@ def check_rewording(run, read_at):
 
 def report(run, read_at):
     facts = read_facts(run, read_at)
-    return to_json(report_of(facts, answers_of(facts), unasked_of(facts)))
+    return to_json(report_of(facts, diagnose(facts)))
 
 
 def reword(run):

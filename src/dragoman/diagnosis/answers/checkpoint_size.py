@@ -4,18 +4,13 @@ from dragoman.checkpoints.names import MODEL
 from dragoman.diagnosis.findings import Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, listed, megabytes
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.model.size import Size, size_of
-
-KEY = "checkpoint-size"
-QUESTION = "How big is a checkpoint, in megabytes?"
+from dragoman.model.size import Size
 
 
 def answer(run: RunFacts) -> Finding:
-    passport = run.record.passport
-    vocabulary = passport.vocabulary if passport else run.config.tokenizer.vocabulary
-    size = size_of(run.config.model, vocabulary)
+    size = run.model_size
     if not run.record.checkpoints:
-        return _forecast(size, passport is not None)
+        return _forecast(size, run.record.passport is not None)
     newest = run.record.checkpoints[-1]
     newest_bytes = sum(newest.file_bytes.values())
     every = [sum(folder.file_bytes.values()) for folder in run.record.checkpoints]
@@ -26,8 +21,6 @@ def answer(run: RunFacts) -> Finding:
     )
     weight_bytes = newest.file_bytes.get(MODEL, size.weight_bytes)
     return Finding(
-        KEY,
-        QUESTION,
         megabytes(newest_bytes),
         "high",
         f"{megabytes(newest_bytes)}: {_sizes(newest.file_bytes)}. {kept}. "
@@ -46,8 +39,6 @@ def _forecast(size: Size, is_vocabulary_known: bool) -> Finding:
     total = size.weight_bytes + size.optimizer_bytes
     guess = "" if is_vocabulary_known else ", if the tokenizer gets all the pieces it is asked for"
     return unknown(
-        KEY,
-        QUESTION,
         f"there is no checkpoint yet. By computation one will take {megabytes(total)}: "
         f"{megabytes(size.weight_bytes)} of weights and {megabytes(size.optimizer_bytes)} of "
         f"Adam's state for {size.parameters:,} parameters, and little more for the "

@@ -20,9 +20,6 @@ from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed.bottleneck import FEW_STEPS, Shares, shares_of
 from dragoman.telemetry.read.tables import group_column
 
-KEY = "devices"
-QUESTION = "Were the GPUs (or CPUs) fully used?"
-
 FULLY = 0.85
 """Share of the step spent computing."""
 MOSTLY_WAITING = 0.5
@@ -72,7 +69,7 @@ class DeviceUse:
 def answer(run: RunFacts) -> Finding:
     steps = run.step_parts
     if not len(steps):
-        return unknown(KEY, QUESTION, why_no_common_step(run.steps))
+        return unknown(why_no_common_step(run.steps))
     rows = np.flatnonzero(steps.usual)
     split = steps.mean(rows)
     shares = shares_of(split)
@@ -94,15 +91,11 @@ def answer(run: RunFacts) -> Finding:
     verdict = verdict_of(use)
     if verdict is None:
         return unknown(
-            KEY,
-            QUESTION,
             "how long the devices waited inside forward and backward was not recorded, and neither "
             "was what they can do at most",
             figures,
         )
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict=verdict,
         confidence=_confidence(use, len(rows), bool(steps.missing_ranks)),
         sentence=answer_in_words(use, shares),

@@ -9,7 +9,7 @@ from dragoman.diagnosis.answers.network_advice import advice_on
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, recorded, unknown
 from dragoman.diagnosis.phrasing import bit_rate, count, listed, percent, rate, seconds, size
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.host_traffic import HostTraffic, link_between
+from dragoman.diagnosis.run.host_traffic import HostTraffic
 from dragoman.diagnosis.run.hosts import LOOPBACK
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.run.timeline import why_no_common_step
@@ -31,14 +31,12 @@ from dragoman.diagnosis.speed.link_use import (
     MUCH_RETRANSMITTED,
     by_port,
     capped_host,
+    link_between,
     most_retransmitted,
     rate_while_waiting,
 )
 from dragoman.diagnosis.speed.phases import RunBottleneck, bottleneck_of
 from dragoman.diagnosis.speed.what_if import ProjectedSteps, projected_steps
-
-KEY = "network"
-QUESTION = "What was the network traffic? Was the network the bottleneck?"
 
 CLEARLY_LARGER = 0.10
 """Of the step: so much more than the second, the largest candidate is the verdict without doubt."""
@@ -49,8 +47,8 @@ WORTH_NAMING = 0.005
 def answer(run: RunFacts) -> Finding:
     steps, hosts = run.step_parts, run.host_traffic
     if not len(steps):
-        return unknown(KEY, QUESTION, why_no_common_step(run.steps))
-    link = link_between(run.record, hosts)
+        return unknown(why_no_common_step(run.steps))
+    link = link_between(hosts, run.model_size.gradient_bytes)
     rows = np.flatnonzero(steps.usual)
     ranks = max(attempt.ranks for attempt in run.attempts)
     split = steps.mean(rows)
@@ -65,8 +63,6 @@ def answer(run: RunFacts) -> Finding:
         evidence += _projected_figures(projected)
     missing_ranks = max(steps.missing_ranks.values(), default=0)
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict=found.verdict,
         confidence=confidence_of(shares_of(found.split), found.late, len(rows), missing_ranks > 0),
         sentence=_sentence(found, hosts, ranks, missing_ranks),
@@ -96,13 +92,13 @@ def _without_communication(run: RunFacts, split: StepSplit, evidence: Sequence[F
         )
     shares = shares_of(split)
     if shares.data < BOUND_SHARE:
-        return unknown(KEY, QUESTION, because, evidence)
+        return unknown(because, evidence)
     sentence = (
         f"Each step waits for its data during {percent(shares.data)} of its time. How much the "
         f"network takes is not known, because {because}."
     )
     what_to_do = advice.on_slow_data()
-    return Finding(KEY, QUESTION, "input-bound", "medium", sentence, evidence, what_to_do)
+    return Finding("input-bound", "medium", sentence, evidence, what_to_do)
 
 
 def _sentence(

@@ -9,7 +9,7 @@ import numpy as np
 from dragoman.diagnosis.findings import Figure, Finding, recorded, unknown
 from dragoman.diagnosis.phrasing import percent, rate, seconds, size
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.host_traffic import HostTraffic, gradient_bytes, link_between
+from dragoman.diagnosis.run.host_traffic import HostTraffic
 from dragoman.diagnosis.run.steps import StepSplit, is_hang
 from dragoman.diagnosis.speed.bottleneck import (
     BOUND_SHARE,
@@ -21,15 +21,12 @@ from dragoman.diagnosis.speed.bottleneck import (
 from dragoman.diagnosis.speed.link_use import (
     MUCH_RETRANSMITTED,
     counted_against_predicted,
+    link_between,
     most_retransmitted,
 )
 from dragoman.diagnosis.speed.series import Measured, correlation, varies
 from dragoman.distributed.ring_bytes import bytes_per_step
-from dragoman.model.size import FP32_BYTES
 from dragoman.telemetry.read.tables import group_column
-
-KEY = "traffic"
-QUESTION = "How does that go together with the network traffic between the nodes?"
 
 CLEAR = 0.3
 """A correlation nearer to zero than this explains less than a tenth of the scatter."""
@@ -49,25 +46,24 @@ class Correlations(NamedTuple):
 
 def answer(run: RunFacts) -> Finding:
     if not len(run.steps):
-        return unknown(KEY, QUESTION, "no step has been recorded")
+        return unknown("no step has been recorded")
     if max(attempt.ranks for attempt in run.attempts) == 1:
         sentence = "There was one worker, so nothing had to travel between nodes."
-        return Finding(KEY, QUESTION, "no traffic", "high", sentence, [])
+        return Finding("no traffic", "high", sentence, [])
     hosts = run.host_traffic
     verdict = counted_against_predicted(hosts, float(run.steps["step_s"].mean()))
     if verdict is None:
         predicted = Figure("predicted per step", predicted_bytes(run), "bytes", note=_formula(run))
-        return unknown(KEY, QUESTION, "the bytes on the network were not counted", [predicted])
+        return unknown("the bytes on the network were not counted", [predicted])
     if math.isnan(_mean(hosts, "predicted")):
         sent = Figure("sent per step", _mean(hosts, "sent"), "bytes")
-        return unknown(KEY, QUESTION, "how much had to be sent was not recorded", [sent])
+        return unknown("how much had to be sent was not recorded", [sent])
     correlations = correlations_of(run)
     steps = run.step_parts
     split = steps.mean(np.flatnonzero(steps.usual)) if len(steps) else None
-    explanation = _explanation(hosts, correlations, split, link_between(run.record, hosts))
+    link = link_between(hosts, run.model_size.gradient_bytes)
+    explanation = _explanation(hosts, correlations, split, link)
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict=verdict,
         confidence="high" if len(run.steps) >= FEW_STEPS else "low",
         sentence=f"{_comparison(hosts, verdict, run)} {explanation}",
@@ -99,7 +95,7 @@ def predicted_bytes(run: RunFacts) -> float:
     """Returns what each host must send for a step where ranks hold whole copies of the model."""
     last = run.attempts[-1]
     return bytes_per_step(
-        parameters=int(gradient_bytes(run.record)) // FP32_BYTES,
+        parameters=run.model_size.parameters,
         ranks=last.ranks,
         ranks_on_host=last.ranks if len(last.host_names) == 1 else 1,
         sharded=False,
@@ -108,7 +104,7 @@ def predicted_bytes(run: RunFacts) -> float:
 
 def _formula(run: RunFacts) -> str:
     last = run.attempts[-1]
-    ranks, gradients = last.ranks, size(gradient_bytes(run.record))
+    ranks, gradients = last.ranks, size(run.model_size.gradient_bytes)
     each = "each rank" if len(last.host_names) == 1 else "it"
     return f"in a ring of {ranks} ranks {each} sends 2 x {ranks - 1}/{ranks} of {gradients}"
 

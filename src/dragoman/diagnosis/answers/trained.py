@@ -35,9 +35,6 @@ from dragoman.diagnosis.learning.power_law import LEAST_POINTS
 from dragoman.diagnosis.phrasing import count, percent, wall_time
 from dragoman.diagnosis.run.facts import RunFacts
 
-KEY = "trained"
-QUESTION = "Is the model fully trained? How can you tell?"
-
 AT_END_SHARE = 0.02
 """Of the way from peak to final rate that may be left, for a schedule to be done."""
 UNLEARNED_SHARE = 0.55
@@ -77,7 +74,7 @@ def verdict_in(phase: Phase, forecast: Forecast) -> tuple[Verdict, Confidence]:
 def answer(run: RunFacts) -> Finding:
     every = Evaluations.from_events(run.evaluations)
     if not len(every):
-        return unknown(KEY, QUESTION, "no evaluation has been made, and only those can tell")
+        return unknown("no evaluation has been made, and only those can tell")
     evaluations, config = every.finite, run.config
     evidence = _losses(evaluations)
     if divergence := _divergence_words(run, every):
@@ -86,7 +83,7 @@ def answer(run: RunFacts) -> Finding:
             "Go back to the best checkpoint; start a new run with a lower learning rate or a "
             "longer warm-up."
         )
-        return Finding(KEY, QUESTION, "not yet", "high", sentence, evidence, advice)
+        return Finding("not yet", "high", sentence, evidence, advice)
     after = evaluations.where(evaluations.step >= config.schedule.warmup_steps)
     evidence.append(Figure("evaluations after warm-up", len(after), ""))
     last_step = int(max([*run.steps["step"][-1:], *evaluations.step[-1:]], default=0))
@@ -113,7 +110,7 @@ def answer(run: RunFacts) -> Finding:
             evidence,
         )
     evidence += _forecast_figures(forecast, pace, config.cost.currency, last_step)
-    guessing = math.log(_vocabulary(run))
+    guessing = math.log(run.vocabulary)
     unlearned = after.validation_loss.min() > UNLEARNED_SHARE * guessing
     if unlearned and verdict_of(forecast)[0] == "yes":
         return _learned_nothing(after, guessing, evidence)
@@ -127,7 +124,7 @@ def answer(run: RunFacts) -> Finding:
     )
     sentence = " ".join(filter(None, sentences))
     advice = _advice(run, phase, verdict, forecast)
-    return Finding(KEY, QUESTION, verdict, confidence, sentence, evidence, advice)
+    return Finding(verdict, confidence, sentence, evidence, advice)
 
 
 def _divergence_words(run: RunFacts, evaluations: Evaluations) -> str:
@@ -157,7 +154,7 @@ def _past_its_best(overfit: Overfit, evidence: list[Figure]) -> Finding:
             "the model grows too sure of itself, and that will cost translations in time."
         )
         advice = "Train on while BLEU rises, and use the checkpoint with the best BLEU."
-        return Finding(KEY, QUESTION, "not yet", "low", sentence, evidence, advice)
+        return Finding("not yet", "low", sentence, evidence, advice)
     confidence: Confidence = "high" if overfit.bleu_falls else "medium"
     sentence = (
         f"Yes, and past its best: the validation loss was lowest around step {step:,} and has "
@@ -168,7 +165,7 @@ def _past_its_best(overfit: Overfit, evidence: list[Figure]) -> Finding:
         "Use the best checkpoint; a better model needs more data or more dropout, not more steps "
         f"than about {step:,}."
     )
-    return Finding(KEY, QUESTION, "yes", confidence, sentence, evidence, advice)
+    return Finding("yes", confidence, sentence, evidence, advice)
 
 
 def _learned_nothing(evaluations: Evaluations, guessing: float, evidence: list[Figure]) -> Finding:
@@ -181,16 +178,11 @@ def _learned_nothing(evaluations: Evaluations, guessing: float, evidence: list[F
         "Look whether source and target lines belong together, and try a lower learning rate with "
         "a longer warm-up."
     )
-    return Finding(KEY, QUESTION, "not yet", "high", sentence, evidence, advice)
+    return Finding("not yet", "high", sentence, evidence, advice)
 
 
 def _too_early(why: str, evidence: list[Figure]) -> Finding:
-    return Finding(KEY, QUESTION, "too early to say", "none", f"Too early to say: {why}", evidence)
-
-
-def _vocabulary(run: RunFacts) -> int:
-    passport = run.record.passport
-    return passport.vocabulary if passport else run.config.tokenizer.vocabulary
+    return Finding("too early to say", "none", f"Too early to say: {why}", evidence)
 
 
 def _opening(verdict: Verdict, forecast: Forecast) -> str:

@@ -14,6 +14,7 @@ from dragoman.diagnosis.run.record import RunRecord, read_run
 from dragoman.diagnosis.run.silences import Silence, silences_of
 from dragoman.diagnosis.run.steps import StepParts, step_parts_of
 from dragoman.diagnosis.run.timeline import RunTimeline, timeline_of
+from dragoman.model.size import Size, size_of
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import Evaluated, StepDone
 from dragoman.telemetry.read.tables import Table
@@ -26,6 +27,16 @@ class RunFacts:
     @property
     def config(self) -> Config:
         return self.record.config
+
+    @property
+    def vocabulary(self) -> int:
+        """Pieces that the tokenizer has; before it is trained, those that are asked for."""
+        passport = self.record.passport
+        return passport.vocabulary if passport else self.config.tokenizer.vocabulary
+
+    @cached_property
+    def model_size(self) -> Size:
+        return size_of(self.config.model, self.vocabulary)
 
     @cached_property
     def _timeline(self) -> RunTimeline:

@@ -2,16 +2,13 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.hosts import LOOPBACK, HostSensors, host_of
-from dragoman.diagnosis.run.record import RunRecord
-from dragoman.diagnosis.speed.bottleneck import Link, messages_of
-from dragoman.model.size import size_of
 from dragoman.telemetry.read.tables import Array, Table, group_column
 
 WAYS = ("sent", "received")
@@ -99,26 +96,3 @@ def _traffic_of(columns: Array, sensors: HostSensors, has_one_host: bool) -> Hos
 def _median(values: Array) -> float:
     known = values[~np.isnan(values)]
     return float(np.median(known)) if len(known) else math.nan
-
-
-def gradient_bytes(record: RunRecord) -> float:
-    """Returns the size of one rank's gradients in fp32."""
-    passport = record.passport
-    vocabulary = passport.vocabulary if passport else record.config.tokenizer.vocabulary
-    return float(size_of(record.config.model, vocabulary).gradient_bytes)
-
-
-def link_between(record: RunRecord, nodes: Sequence[HostTraffic]) -> Link:
-    """Returns the link of the host that sends most over the port that can least: a ring is as fast
-    as that one."""
-
-    def least(values: Iterable[float]) -> float:
-        return min((value for value in values if not math.isnan(value)), default=math.nan)
-
-    return Link(
-        messages=messages_of(gradient_bytes(record)),
-        bytes_per_step=max((n.bytes_per_step["sent"] for n in nodes), default=math.nan),
-        carried=least(node.carried for node in nodes),
-        port_rate=least(node.port_rate for node in nodes),
-        reading_s=max((node.reading_s for node in nodes), default=math.nan),
-    )

@@ -1,10 +1,11 @@
 """What passes over the links of a run, against what must pass and what the ports announce. Pure."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from dragoman.diagnosis.run.host_traffic import HostTraffic
+from dragoman.diagnosis.speed.bottleneck import Link, messages_of
 from dragoman.diagnosis.speed.phases import RunBottleneck
 
 Comparison = Literal["as predicted", "more than predicted", "less than predicted", "no traffic"]
@@ -21,6 +22,22 @@ MUCH_RETRANSMITTED = 0.01
 """Of TCP's segments; links in order repeat less than a thousandth."""
 CAPPED_SHARE = 0.5
 """Of what the port announces: a link that all wait for and that never carries more is capped."""
+
+
+def link_between(hosts: Sequence[HostTraffic], gradient_bytes: int) -> Link:
+    """Returns the link of the host that sends most over the port that can least: a ring is as fast
+    as that one."""
+
+    def least(values: Iterable[float]) -> float:
+        return min((value for value in values if not math.isnan(value)), default=math.nan)
+
+    return Link(
+        messages=messages_of(gradient_bytes),
+        bytes_per_step=max((host.bytes_per_step["sent"] for host in hosts), default=math.nan),
+        carried=least(host.carried for host in hosts),
+        port_rate=least(host.port_rate for host in hosts),
+        reading_s=max((host.reading_s for host in hosts), default=math.nan),
+    )
 
 
 def counted_against_predicted(hosts: Sequence[HostTraffic], step_s: float) -> Comparison | None:

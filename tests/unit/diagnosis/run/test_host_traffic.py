@@ -2,12 +2,8 @@ import math
 
 import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
-from unit.report.fake_run import CONFIG
 
-from dragoman.config import parse_config
-from dragoman.diagnosis.run.host_traffic import gradient_bytes, link_between
 from dragoman.diagnosis.run.hosts import LOOPBACK
-from dragoman.model.size import size_of
 from dragoman.telemetry.events import SensorReading, SensorsFound
 
 
@@ -55,19 +51,3 @@ def test_hosts_that_have_counted_nothing_are_left_out(tmp_path):
     run = write_steps(new_run(tmp_path), lambda *_: with_parts())
 
     assert read(run).host_traffic == []
-
-
-def test_the_link_between_hosts_is_as_good_as_the_worst_of_them(tmp_path):
-    run = write_steps(new_run(tmp_path), lambda *_: with_parts(), more=counted, beside=sensors)
-    facts = read(run)
-    link = link_between(facts.record, facts.host_traffic)
-
-    assert (link.bytes_per_step, link.port_rate) == (2e6, 5e7)
-
-
-def test_gradients_are_those_of_the_model_that_is_set(tmp_path):
-    run = write_steps(new_run(tmp_path), lambda *_: with_parts(), steps=1)
-    config = parse_config(CONFIG, "x")
-
-    expected = size_of(config.model, config.tokenizer.vocabulary).gradient_bytes
-    assert gradient_bytes(read(run).record) == expected
