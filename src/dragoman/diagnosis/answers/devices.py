@@ -18,7 +18,7 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.hosts import HostSensors
 from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed.bottleneck import FEW_STEPS, Shares, shares_of
-from dragoman.telemetry.read.tables import group_column
+from dragoman.telemetry.read.tables import group_column, known
 
 FULLY = 0.85
 """Share of the step spent computing."""
@@ -87,7 +87,7 @@ def answer(run: RunFacts) -> Finding:
         foreign_cpu=_mean([_foreign_cpu(host) for host in hosts]),
         is_gpu=any(device.startswith("cuda") for device in devices),
     )
-    figures = recorded([*_figures(use), *_host_figures(hosts, devices)])
+    figures = recorded(*_figures(use), *_host_figures(hosts, devices))
     verdict = verdict_of(use)
     if verdict is None:
         return unknown(
@@ -146,8 +146,8 @@ def _foreign_cpu(host: HostSensors) -> float:
 
 
 def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return math.fsum(known) / len(known) if known else math.nan
+    found = known(values)
+    return math.fsum(found) / len(found) if found else math.nan
 
 
 def verdict_of(use: DeviceUse) -> str | None:

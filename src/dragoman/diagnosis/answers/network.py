@@ -293,7 +293,7 @@ def _step_figures(split: StepSplit, ranks: int) -> list[Figure]:
     found = []
     for name, lasts_s, share in named:
         found += [Figure(name, lasts_s, "s"), Figure(f"{name} share", share, "share")]
-    return [*recorded(found), Figure("ranks", ranks, "")]
+    return [*recorded(*found), Figure("ranks", ranks, "")]
 
 
 def _phase_figures(found: RunBottleneck) -> list[Figure]:
@@ -324,7 +324,7 @@ def _traffic_figures(hosts: Sequence[HostTraffic]) -> list[Figure]:
             Figure(f"{host.host}, share of its port", of_port, "share"),
             Figure(f"{host.host}, TCP segments sent again", host.retransmitted, "share"),
         ]
-    return recorded(found)
+    return recorded(*found)
 
 
 def _projected_figures(projected: ProjectedSteps) -> list[Figure]:
@@ -332,11 +332,9 @@ def _projected_figures(projected: ProjectedSteps) -> list[Figure]:
     double_s, fourfold_s = projected.double_updates_s, projected.fourfold_updates_s
     hidden = "beside backward, from the bytes and the highest rate"
     return recorded(
-        [
-            Figure("step with a link ten times faster", projected.faster_link_s, "s"),
-            Figure("step with bf16 on the wire", projected.half_bytes_s, "s"),
-            Figure("step with updates twice as large", double_s, "s", note=same),
-            Figure("step with updates four times as large", fourfold_s, "s", note=same),
-            Figure("hidden network", projected.hidden_s, "s", note=hidden),
-        ]
+        Figure("step with a link ten times faster", projected.faster_link_s, "s"),
+        Figure("step with bf16 on the wire", projected.half_bytes_s, "s"),
+        Figure("step with updates twice as large", double_s, "s", note=same),
+        Figure("step with updates four times as large", fourfold_s, "s", note=same),
+        Figure("hidden network", projected.hidden_s, "s", note=hidden),
     )

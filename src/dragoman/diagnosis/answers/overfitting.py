@@ -20,7 +20,7 @@ from dragoman.diagnosis.learning.overfit import (
     Overfit,
     overfit_of,
 )
-from dragoman.diagnosis.phrasing import count
+from dragoman.diagnosis.phrasing import count, there_are
 from dragoman.diagnosis.run.facts import RunFacts
 
 FEW_EVALUATIONS = 6
@@ -56,8 +56,9 @@ def answer(run: RunFacts) -> Finding:
     evidence = _losses(evaluations)
     if found is None:
         sentence = (
-            f"Too early to say: there {_are(len(evaluations))} so far, and a trend needs "
-            f"{LEAST_EVALUATIONS}. {_can_be_said_after(LEAST_EVALUATIONS - len(evaluations))}"
+            f"Too early to say: {there_are(len(evaluations), 'evaluation')} so far, and a trend "
+            f"needs {LEAST_EVALUATIONS}. "
+            f"{_can_be_said_after(LEAST_EVALUATIONS - len(evaluations))}"
         )
         return Finding("too early to say", "none", sentence, evidence)
     evidence += _changes(found)
@@ -127,7 +128,7 @@ def _perhaps_words(found: Overfit) -> str:
     why = f"{_HARDLY}. The next evaluations will tell."
     if rise.spreads >= RISE_SPREADS:
         more = max(1, LEAST_AFTER - rise.after)
-        why = f"but there {_are(rise.after)} since then. {_can_be_said_after(more)}"
+        why = f"but {there_are(rise.after, 'evaluation')} since then. {_can_be_said_after(more)}"
     return (
         f"Too early to say: since step {found.lowest_step:,} the validation loss has risen by "
         f"{rise.rise:.3f} nats, {why}"
@@ -142,10 +143,6 @@ def _gap_words(evaluations: Evaluations) -> str:
         f" It is {abs(gap):.3f} nats {'above' if gap >= 0 else 'below'} the loss on a sample of "
         "the training pairs; such a gap alone is no overfitting."
     )
-
-
-def _are(evaluations: int) -> str:
-    return f"{'is' if evaluations == 1 else 'are'} {count(evaluations, 'evaluation')}"
 
 
 def _can_be_said_after(evaluations: int) -> str:

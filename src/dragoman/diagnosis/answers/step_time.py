@@ -69,7 +69,7 @@ def answer(run: RunFacts) -> Finding:
             f"second. {_slow_in_words(slow, len(steps))}"
         ),
         evidence=[
-            Figure("mean", mean.value, "s", mean.low, mean.high),
+            mean.figure("mean", "s"),
             Figure("median", median, "s"),
             Figure("95th percentile", p95, "s"),
             Figure("99th percentile", p99, "s"),

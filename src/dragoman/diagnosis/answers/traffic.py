@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dragoman.diagnosis.estimate import Estimate
 from dragoman.diagnosis.findings import Figure, Finding, recorded, unknown
 from dragoman.diagnosis.phrasing import percent, rate, seconds, size
 from dragoman.diagnosis.run.facts import RunFacts
@@ -24,7 +25,7 @@ from dragoman.diagnosis.speed.link_use import (
     link_between,
     most_retransmitted,
 )
-from dragoman.diagnosis.speed.series import Measured, correlation, varies
+from dragoman.diagnosis.speed.series import correlation, varies
 from dragoman.distributed.ring_bytes import bytes_per_step
 from dragoman.telemetry.read.tables import group_column
 
@@ -36,9 +37,9 @@ MUCH_SCATTER = 0.05
 class Correlations(NamedTuple):
     """Of the first host that has counted. None: one of the two does not vary, or too few steps."""
 
-    with_rate: Measured | None
+    with_rate: Estimate | None
     """Of a step's time with its bytes a second."""
-    with_bytes: Measured | None
+    with_bytes: Estimate | None
     scatter: float
     """Of the bytes from step to step, relative."""
     steps: int
@@ -168,7 +169,7 @@ def _explanation(
     return f"{why}. It is not the traffic that makes steps long here."
 
 
-def _in_words(what: str, found: Measured) -> str:
+def _in_words(what: str, found: Estimate) -> str:
     return (
         f"{what} correlate with {found.value:.2f} (95 % interval {found.low:.2f} to "
         f"{found.high:.2f})"
@@ -186,24 +187,20 @@ def _figures(
         "correlation of step time with bytes per step": correlations.with_bytes,
     }
     return recorded(
-        [
-            Figure("sent per step", sent, "bytes", note="by each node, in the mean over nodes"),
-            Figure("received per step", _mean(hosts, "received"), "bytes"),
-            Figure("predicted per step", predicted, "bytes", note=formula),
-            Figure("counted over predicted", ratio, ""),
-            Figure("scatter of the bytes per step", correlations.scatter, "share"),
-            *(
-                Figure(
-                    name, found.value, "", found.low, found.high, f"{correlations.steps:,} steps"
-                )
-                for name, found in named.items()
-                if found
-            ),
-            *(
-                Figure(f"{host.host} sent per step", host.bytes_per_step["sent"], "bytes")
-                for host in hosts
-            ),
-        ]
+        Figure("sent per step", sent, "bytes", note="by each node, in the mean over nodes"),
+        Figure("received per step", _mean(hosts, "received"), "bytes"),
+        Figure("predicted per step", predicted, "bytes", note=formula),
+        Figure("counted over predicted", ratio, ""),
+        Figure("scatter of the bytes per step", correlations.scatter, "share"),
+        *(
+            found.figure(name, "", f"{correlations.steps:,} steps")
+            for name, found in named.items()
+            if found
+        ),
+        *(
+            Figure(f"{host.host} sent per step", host.bytes_per_step["sent"], "bytes")
+            for host in hosts
+        ),
     )
 
 

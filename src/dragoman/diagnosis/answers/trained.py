@@ -15,7 +15,7 @@ from dragoman.config import Config
 from dragoman.diagnosis.answers.loss_spikes import divergence_sentence
 from dragoman.diagnosis.answers.overfitting import loss_figure
 from dragoman.diagnosis.estimate import Estimate
-from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
+from dragoman.diagnosis.findings import Confidence, Figure, Finding, recorded, unknown
 from dragoman.diagnosis.learning.convergence import (
     NEXT_SHARE,
     WORTH_NATS,
@@ -32,7 +32,7 @@ from dragoman.diagnosis.learning.instability import divergence_of
 from dragoman.diagnosis.learning.overfit import Overfit, overfit_of
 from dragoman.diagnosis.learning.pace import Pace, pace_of, round_below
 from dragoman.diagnosis.learning.power_law import LEAST_POINTS
-from dragoman.diagnosis.phrasing import count, percent, wall_time
+from dragoman.diagnosis.phrasing import count, percent, there_are, wall_time
 from dragoman.diagnosis.run.facts import RunFacts
 
 AT_END_SHARE = 0.02
@@ -104,7 +104,7 @@ def answer(run: RunFacts) -> Finding:
     if forecast is None:
         missing = max(1, LEAST_POINTS - len(after))
         return _too_early(
-            f"there {'is' if len(after) == 1 else 'are'} {count(len(after), 'evaluation')} after "
+            f"{there_are(len(after), 'evaluation')} after "
             f"the warm-up, and a trend with its noise needs {LEAST_POINTS}. After "
             f"{count(missing, 'more evaluation')} it can be said.",
             evidence,
@@ -284,7 +284,7 @@ def _forecast_figures(
     round_steps = round_below(steps)
     of_round = forecast.gain(round_steps / last_step) if last_step else forecast.gain()
     bleu, trend = forecast.bleu_gain(), forecast.trend
-    figures = [
+    return recorded(
         forecast.gain().figure("expected gain in loss", "nats", _NEXT_QUARTER),
         bleu and bleu.figure("expected gain in BLEU", "BLEU", _NEXT_QUARTER),
         Figure("tokens for it", steps * pace.tokens_per_step, "tokens", note=_NEXT_QUARTER),
@@ -296,5 +296,4 @@ def _forecast_figures(
         Figure("exponent of the power law", forecast.fit.exponent, ""),
         Figure("noise of an evaluation", forecast.fit.noise, "nats"),
         Figure("evaluations used", forecast.fit.points, ""),
-    ]
-    return [figure for figure in figures if figure and figure.value is not None]
+    )

@@ -9,7 +9,7 @@ import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.hosts import LOOPBACK, HostSensors, host_of
-from dragoman.telemetry.read.tables import Array, Table, group_column
+from dragoman.telemetry.read.tables import Array, Table, group_column, known
 
 WAYS = ("sent", "received")
 
@@ -37,7 +37,7 @@ class HostTraffic(NamedTuple):
     def carried(self) -> float:
         """The highest rate that was seen, in either direction."""
         seen = [*self.rates.values(), *self.peak_rates.values()]
-        return max((rate for rate in seen if not math.isnan(rate)), default=math.nan)
+        return max(known(seen), default=math.nan)
 
 
 def host_traffic_of(

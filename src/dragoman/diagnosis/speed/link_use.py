@@ -1,12 +1,13 @@
 """What passes over the links of a run, against what must pass and what the ports announce. Pure."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from dragoman.diagnosis.run.host_traffic import HostTraffic
 from dragoman.diagnosis.speed.bottleneck import Link, messages_of
 from dragoman.diagnosis.speed.phases import RunBottleneck
+from dragoman.telemetry.read.tables import known
 
 Comparison = Literal["as predicted", "more than predicted", "less than predicted", "no traffic"]
 
@@ -27,15 +28,11 @@ CAPPED_SHARE = 0.5
 def link_between(hosts: Sequence[HostTraffic], gradient_bytes: int) -> Link:
     """Returns the link of the host that sends most over the port that can least: a ring is as fast
     as that one."""
-
-    def least(values: Iterable[float]) -> float:
-        return min((value for value in values if not math.isnan(value)), default=math.nan)
-
     return Link(
         messages=messages_of(gradient_bytes),
         bytes_per_step=max((host.bytes_per_step["sent"] for host in hosts), default=math.nan),
-        carried=least(host.carried for host in hosts),
-        port_rate=least(host.port_rate for host in hosts),
+        carried=min(known(host.carried for host in hosts), default=math.nan),
+        port_rate=min(known(host.port_rate for host in hosts), default=math.nan),
         reading_s=max((host.reading_s for host in hosts), default=math.nan),
     )
 
@@ -57,8 +54,7 @@ def counted_against_predicted(hosts: Sequence[HostTraffic], step_s: float) -> Co
 
 def most_retransmitted(hosts: Sequence[HostTraffic]) -> float:
     """Returns the share of the host that retransmits most."""
-    shares = (host.retransmitted for host in hosts)
-    return max((share for share in shares if not math.isnan(share)), default=0.0)
+    return max(known(host.retransmitted for host in hosts), default=0.0)
 
 
 def by_port(hosts: Sequence[HostTraffic]) -> list[HostTraffic]:
