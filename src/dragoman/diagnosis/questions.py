@@ -1,7 +1,7 @@
 """The questions about a run, one row each: facts of a run come in, a diagnosis goes out.
 
 A new question is a module in `answers`, a row here and a test: reports, their schema and their
-order follow from the table.
+order follow from the tables.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -57,11 +57,10 @@ class Question:
     title: str
     """A heading of one to three words."""
     answer: Callable[[RunFacts], Finding | None]
-    """Returns None only where `is_always_answered` is false: there is nothing to report."""
+    """Returns None where there is nothing to report, which only those of `ALSO` may."""
     plots: Sequence[PlotName] = ()
     health: Mapping[str, Health] = field(default_factory=dict)
     """Verdict -> its health; a verdict that is not listed is worth a look if it has advice."""
-    is_always_answered: bool = True
 
 
 QUESTIONS: Sequence[Question] = (
@@ -155,78 +154,54 @@ QUESTIONS: Sequence[Question] = (
             "less than predicted": "watch",
         },
     ),
-    # Reported only where there is something to report, the most expensive kinds of trouble first.
-    Question(
-        "faults",
-        "What went wrong, and what did it cost?",
-        "Faults",
-        faults.answer,
-        is_always_answered=False,
-    ),
-    Question("hangs", "Did the run hang?", "Hangs", hangs.answer, is_always_answered=False),
-    Question(
-        "stragglers",
-        "Do ranks wait for a slow one?",
-        "Stragglers",
-        stragglers.answer,
-        is_always_answered=False,
-    ),
+)
+"""Of every run, in the order of the reports."""
+
+ALSO: Sequence[Question] = (
+    Question("faults", "What went wrong, and what did it cost?", "Faults", faults.answer),
+    Question("hangs", "Did the run hang?", "Hangs", hangs.answer),
+    Question("stragglers", "Do ranks wait for a slow one?", "Stragglers", stragglers.answer),
     Question(
         "spikes",
         "Did the loss jump or run away?",
         "Loss spikes",
         loss_spikes.answer,
         plots=["training loss"],
-        is_always_answered=False,
     ),
-    Question(
-        "memory",
-        "Did memory come near its limit?",
-        "Memory",
-        memory.answer,
-        is_always_answered=False,
-    ),
-    Question(
-        "padding",
-        "How much of the work goes to padding?",
-        "Padding",
-        padding.answer,
-        is_always_answered=False,
-    ),
+    Question("memory", "Did memory come near its limit?", "Memory", memory.answer),
+    Question("padding", "How much of the work goes to padding?", "Padding", padding.answer),
     Question(
         "quality",
         "How good are the translations, and how sure is that?",
         "Quality",
         quality.answer,
         plots=["BLEU"],
-        is_always_answered=False,
     ),
 )
+"""Reported only where there is something to report, the most expensive kinds of trouble first."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Findings by the keys of their questions, in the order of the table."""
+    """Findings by the keys of their questions, in the order of the tables."""
 
     answers: Mapping[str, Finding]
-    """To the questions that are always answered."""
+    """To all of `QUESTIONS`."""
     also: Mapping[str, Finding]
-    """To the others, as far as there is something to report."""
+    """To those of `ALSO` about which there is something to report."""
 
 
 def diagnose(run: RunFacts) -> Diagnosis:
     """Answers all questions; one that fails on a damaged record costs no other."""
-    asked = [question for question in QUESTIONS if question.is_always_answered]
-    others = [question for question in QUESTIONS if not question.is_always_answered]
-    also = ((question.key, _answer(question, run)) for question in others)
+    also = ((question.key, _answer(question, run)) for question in ALSO)
     return Diagnosis(
-        answers={q.key: _answer(q, run) or unknown("there is no answer") for q in asked},
+        answers={q.key: _answer(q, run) or unknown("there is no answer") for q in QUESTIONS},
         also={key: finding for key, finding in also if finding},
     )
 
 
 def question_of(key: str) -> Question:
-    return next(question for question in QUESTIONS if question.key == key)
+    return next(question for question in (*QUESTIONS, *ALSO) if question.key == key)
 
 
 def health_of(key: str, finding: Finding) -> Health:

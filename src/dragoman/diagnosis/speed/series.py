@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from dragoman.diagnosis.estimate import Z_95, Estimate
+from dragoman.diagnosis.estimate import Z_95, Estimate, autocorrelation
 from dragoman.telemetry.read.tables import Array
 
 FEWEST = 4
@@ -44,12 +44,10 @@ def correlation(first: Array, second: Array) -> Estimate | None:
 
 def _effective_samples(first: Array, second: Array) -> float:
     """Returns how many independent samples carry as much information."""
-    both = _autocorrelation(first) * _autocorrelation(second)
+    both = _kept(first) * _kept(second)
     return max(1.0, len(first) * (1 - both) / (1 + both))
 
 
-def _autocorrelation(values: Array) -> float:
+def _kept(values: Array) -> float:
     """Returns how much of a value is left in the next one, 0 to 1."""
-    apart = values - values.mean()
-    power = float((apart**2).sum())
-    return min(max(0.0, float((apart[1:] * apart[:-1]).sum()) / power), 0.999) if power else 0.0
+    return min(max(0.0, autocorrelation(values - values.mean())), 0.999)

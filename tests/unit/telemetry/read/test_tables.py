@@ -10,6 +10,7 @@ from dragoman.telemetry.read.tables import (
     events_of_attempt,
     fields_of,
     group_column,
+    known,
     last_event_by_rank,
     merge_orders,
     rows_of_lowest_rank,
@@ -91,3 +92,7 @@ def test_what_a_line_must_have_and_what_old_runs_lack():
     assert not fields["memory_peak_bytes"].is_required
     assert fields["parts_s"].is_group
     assert {f.type for f in fields_of(Evaluated)} == {"f8", "i8", "?", "O"}
+
+
+def test_values_that_were_not_recorded_are_not_known():
+    assert known([1.0, float("nan"), 0.0]) == [1.0, 0.0]
