@@ -119,13 +119,13 @@ def play(scenario: Scenario, root: Path, seed: int = 0) -> Outcome:
     facts = read_facts(RunDir(root), read_at=truth.ended_at + scenario.read_after_s)
     diagnosis = diagnose(facts)
     attempts = len({attempt for attempt, _, _ in event_files(RunDir(root))})
-    findings = {finding.key: finding for finding in [*diagnosis.answers, *diagnosis.also]}
+    findings = {**diagnosis.answers, **diagnosis.also}
     wrong = [
-        *_wrong_answers(scenario, findings, [answer.key for answer in diagnosis.answers]),
+        *_wrong_answers(scenario, findings, list(diagnosis.answers)),
         *_wrong_alarms(scenario, findings, attempts),
         *_wrong_words(scenario, findings),
         *_wrong_quantities(scenario, findings, truth),
-        *(line for finding in findings.values() for line in _malformed(finding)),
+        *(line for key, finding in findings.items() for line in _malformed(key, finding)),
     ]
     return Outcome(scenario, findings, wrong)
 
@@ -210,22 +210,22 @@ def _figure(finding: Finding, name: str) -> Figure | None:
     return next((figure for figure in finding.evidence if figure.name == name), None)
 
 
-def _malformed(finding: Finding) -> list[str]:
+def _malformed(key: str, finding: Finding) -> list[str]:
     """What no finding may be, whatever the run."""
     wrong = []
-    if finding.key in VERDICTS and finding.verdict not in VERDICTS[finding.key] | {UNKNOWN}:
-        wrong.append(f"{finding.key}: {finding.verdict} is none of its verdicts")
+    if key in VERDICTS and finding.verdict not in VERDICTS[key] | {UNKNOWN}:
+        wrong.append(f"{key}: {finding.verdict} is none of its verdicts")
     if not finding.sentence.strip().endswith("."):
-        wrong.append(f"{finding.key}: not a sentence: {finding.sentence!r}")
+        wrong.append(f"{key}: not a sentence: {finding.sentence!r}")
     says_nothing = finding.verdict in (UNKNOWN, "too early to say")
     if finding.confidence == "none" and not says_nothing:
-        wrong.append(f"{finding.key}: {finding.verdict} without any confidence")
+        wrong.append(f"{key}: {finding.verdict} without any confidence")
     if finding.confidence != "none" and finding.verdict == UNKNOWN:
-        wrong.append(f"{finding.key}: confidence {finding.confidence} in nothing")
+        wrong.append(f"{key}: confidence {finding.confidence} in nothing")
     if re.search(r"\b(nan|inf|Error|Traceback)\b", finding.sentence + finding.advice):
-        wrong.append(f"{finding.key}: not for people: {finding.sentence} {finding.advice}")
+        wrong.append(f"{key}: not for people: {finding.sentence} {finding.advice}")
     for figure in finding.evidence:
         for value in (figure.value, figure.low, figure.high):
             if isinstance(value, float) and not math.isfinite(value):
-                wrong.append(f"{finding.key}: {figure.name} is {value}")
+                wrong.append(f"{key}: {figure.name} is {value}")
     return wrong

@@ -131,6 +131,13 @@ def test_imports_run_against_the_data_flow(stage, path):
     assert used - allowed == set()
 
 
+def test_the_facts_of_a_run_import_no_opinion_on_them():
+    facts = PACKAGE / "diagnosis" / "run"
+    imports = {name for path in facts.glob("*.py") for name in imports_of(path)}
+    diagnosis = {name for name in imports if stage_of(name) == "diagnosis"}
+    assert {name for name in diagnosis if not name.startswith("dragoman.diagnosis.run")} == set()
+
+
 @pytest.mark.parametrize("module", TORCH_FREE)
 def test_what_needs_no_torch_imports_none(module):
     program = f"import sys; sys.modules['torch'] = None; import {module}"

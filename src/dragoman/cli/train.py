@@ -59,12 +59,12 @@ def train(
 
 def _train_here(config: "Config", run: "RunDir") -> "AttemptEnded":
     """Trains in this process, as one rank or alone, until a signal or the end of the run."""
-    from dragoman.diagnosis.watch import watch
+    from dragoman.diagnosis.watch import LiveFindings
     from dragoman.training.interruption import interruptions
     from dragoman.training.train import train as train_run
 
     with interruptions() as interruption:
-        return train_run(config, run, watch, interruption)
+        return train_run(config, run, LiveFindings, interruption)
 
 
 def _leave(code: int) -> NoReturn:

@@ -1,8 +1,9 @@
-"""A value with its 95 % interval, which is what every statistic of the diagnosis returns."""
+"""A value with its 95 % interval, which is what every statistic of the diagnosis returns. Pure."""
 
 from typing import NamedTuple
 
 from dragoman.diagnosis.findings import Figure
+from dragoman.telemetry.read.tables import Array
 
 Z_95 = 1.96
 
@@ -25,3 +26,9 @@ class Estimate(NamedTuple):
 
     def figure(self, name: str, unit: str, note: str = "") -> Figure:
         return Figure(name, self.value, unit, self.low, self.high, note)
+
+
+def autocorrelation(residuals: Array) -> float:
+    """Returns the correlation of neighbors: where they err alike, an interval is wider."""
+    squares = float(residuals @ residuals)
+    return float(residuals[:-1] @ residuals[1:]) / squares if squares > 0 else 0.0

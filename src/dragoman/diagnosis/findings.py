@@ -1,6 +1,5 @@
 """What an answer consists of: a verdict, its confidence and health, and the figures behind it."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -45,9 +44,6 @@ class Figure:
 
 @dataclass(frozen=True)
 class Finding:
-    key: str
-    """Names the question for programs: duration, trained, overfitting, ..."""
-    question: str
     verdict: str
     """A few words, one of those that the module of the question lists; shown on a card."""
     confidence: Confidence
@@ -58,11 +54,12 @@ class Finding:
     """What to do about it; empty: nothing needs to be done."""
 
 
-def unknown(key: str, question: str, because: str, evidence: Sequence[Figure] = ()) -> Finding:
+def unknown(because: str, evidence: Sequence[Figure] = ()) -> Finding:
     """Returns a finding without an answer; `because` follows "Not known, because"."""
-    return Finding(key, question, UNKNOWN, "none", f"Not known, because {because}.", evidence)
+    return Finding(UNKNOWN, "none", f"Not known, because {because}.", evidence)
 
 
-def recorded(figures: Sequence[Figure]) -> list[Figure]:
-    """Returns the figures that have a value: NaN stands for what was not recorded."""
-    return [f for f in figures if not (isinstance(f.value, float) and math.isnan(f.value))]
+def recorded(*figures: Figure | None) -> list[Figure]:
+    """Returns the figures that have a value: None and NaN stand for what was not recorded."""
+    # NaN alone is not equal to itself.
+    return [f for f in figures if f and f.value is not None and f.value == f.value]

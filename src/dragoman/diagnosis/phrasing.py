@@ -77,6 +77,11 @@ def count(number: int, what: str = "") -> str:
     return f"{number:,} {what if number == 1 else what + 's'}"
 
 
+def there_are(number: int, what: str) -> str:
+    """there is 1 step, there are 1,234 steps."""
+    return f"there {'is' if number == 1 else 'are'} {count(number, what)}"
+
+
 def listed(words: Sequence[str]) -> str:
     """a, b and c."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,11 +1,11 @@
 """The questions about a run, one row each: facts of a run come in, a diagnosis goes out.
 
 A new question is a module in `answers`, a row here and a test: reports, their schema and their
-order follow from the table.
+order follow from the tables.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from dragoman.diagnosis.answers import (
@@ -57,42 +57,47 @@ class Question:
     title: str
     """A heading of one to three words."""
     answer: Callable[[RunFacts], Finding | None]
-    """Returns None only where `is_always_answered` is false: there is nothing to report."""
+    """Returns None where there is nothing to report, which only those of `ALSO` may."""
     plots: Sequence[PlotName] = ()
     health: Mapping[str, Health] = field(default_factory=dict)
     """Verdict -> its health; a verdict that is not listed is worth a look if it has advice."""
-    is_always_answered: bool = True
 
 
 QUESTIONS: Sequence[Question] = (
-    Question(duration.KEY, duration.QUESTION, "Duration", duration.answer, plots=["attempts"]),
     Question(
-        trained.KEY,
-        trained.QUESTION,
+        "duration",
+        "How long did the training run take?",
+        "Duration",
+        duration.answer,
+        plots=["attempts"],
+    ),
+    Question(
+        "trained",
+        "Is the model fully trained? How can you tell?",
         "Fully trained?",
         trained.answer,
         plots=["validation loss", "BLEU"],
         health={"yes": "good", "not yet": "watch", "too early to say": "open"},
     ),
     Question(
-        overfitting.KEY,
-        overfitting.QUESTION,
+        "overfitting",
+        "Is it overfitting?",
         "Overfitting?",
         overfitting.answer,
         plots=["validation and training sample loss"],
         health={"no": "good", "yes": "poor", "too early to say": "open"},
     ),
     Question(
-        devices.KEY,
-        devices.QUESTION,
+        "devices",
+        "Were the GPUs (or CPUs) fully used?",
         "Devices",
         devices.answer,
         plots=["GPU utilization", "CPU utilization"],
         health={"fully used": "good", "partly used": "watch", "mostly waiting": "poor"},
     ),
     Question(
-        network.KEY,
-        network.QUESTION,
+        "network",
+        "What was the network traffic? Was the network the bottleneck?",
         "Network",
         network.answer,
         plots=["network throughput"],
@@ -105,33 +110,41 @@ QUESTIONS: Sequence[Question] = (
         },
     ),
     Question(
-        learning_rate.KEY,
-        learning_rate.QUESTION,
+        "learning-rate",
+        "What does the learning-rate plot show, and which setting makes it so?",
         "Learning rate",
         learning_rate.answer,
         plots=["learning rate"],
         health={"as set": "good", "not as set": "watch"},
     ),
-    Question(training_set.KEY, training_set.QUESTION, "Training set", training_set.answer),
     Question(
-        checkpoint_files.KEY,
-        checkpoint_files.QUESTION,
+        "training-set",
+        "How big is the training set, in megabytes and in lines?",
+        "Training set",
+        training_set.answer,
+    ),
+    Question(
+        "checkpoint-files",
+        "Which files is a checkpoint made of?",
         "Checkpoint files",
         checkpoint_files.answer,
     ),
     Question(
-        checkpoint_size.KEY, checkpoint_size.QUESTION, "Checkpoint size", checkpoint_size.answer
+        "checkpoint-size",
+        "How big is a checkpoint, in megabytes?",
+        "Checkpoint size",
+        checkpoint_size.answer,
     ),
     Question(
-        step_time.KEY,
-        step_time.QUESTION,
+        "step-time",
+        "How long did an average step take?",
         "Average step",
         step_time.answer,
         plots=["step parts", "step time histogram"],
     ),
     Question(
-        traffic.KEY,
-        traffic.QUESTION,
+        "traffic",
+        "How does that go together with the network traffic between the nodes?",
         "Steps and traffic",
         traffic.answer,
         plots=["traffic per step", "step time"],
@@ -141,78 +154,69 @@ QUESTIONS: Sequence[Question] = (
             "less than predicted": "watch",
         },
     ),
-    # Reported only where there is something to report, the most expensive kinds of trouble first.
-    Question(faults.KEY, faults.QUESTION, "Faults", faults.finding, is_always_answered=False),
-    Question(hangs.KEY, hangs.QUESTION, "Hangs", hangs.finding, is_always_answered=False),
-    Question(
-        stragglers.KEY,
-        stragglers.QUESTION,
-        "Stragglers",
-        stragglers.finding,
-        is_always_answered=False,
-    ),
+)
+"""Of every run, in the order of the reports."""
+
+ALSO: Sequence[Question] = (
+    Question("faults", "What went wrong, and what did it cost?", "Faults", faults.answer),
+    Question("hangs", "Did the run hang?", "Hangs", hangs.answer),
+    Question("stragglers", "Do ranks wait for a slow one?", "Stragglers", stragglers.answer),
     Question(
         "spikes",
-        loss_spikes.QUESTION,
+        "Did the loss jump or run away?",
         "Loss spikes",
-        loss_spikes.finding,
+        loss_spikes.answer,
         plots=["training loss"],
-        is_always_answered=False,
     ),
-    Question(memory.KEY, memory.QUESTION, "Memory", memory.finding, is_always_answered=False),
-    Question(padding.KEY, padding.QUESTION, "Padding", padding.finding, is_always_answered=False),
+    Question("memory", "Did memory come near its limit?", "Memory", memory.answer),
+    Question("padding", "How much of the work goes to padding?", "Padding", padding.answer),
     Question(
-        quality.KEY,
-        quality.QUESTION,
+        "quality",
+        "How good are the translations, and how sure is that?",
         "Quality",
-        quality.finding,
+        quality.answer,
         plots=["BLEU"],
-        is_always_answered=False,
     ),
 )
+"""Reported only where there is something to report, the most expensive kinds of trouble first."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    answers: Sequence[Finding]
-    """To the questions that are always answered, in the order of the table."""
-    also: Sequence[Finding]
-    """To the others, as far as there is something to report."""
+    """Findings by the keys of their questions, in the order of the tables."""
+
+    answers: Mapping[str, Finding]
+    """To all of `QUESTIONS`."""
+    also: Mapping[str, Finding]
+    """To those of `ALSO` about which there is something to report."""
 
 
 def diagnose(run: RunFacts) -> Diagnosis:
     """Answers all questions; one that fails on a damaged record costs no other."""
-    asked = [question for question in QUESTIONS if question.is_always_answered]
-    others = [question for question in QUESTIONS if not question.is_always_answered]
-    also = (_answer(question, run) for question in others)
+    also = ((question.key, _answer(question, run)) for question in ALSO)
     return Diagnosis(
-        answers=[
-            _answer(question, run) or unknown(question.key, question.text, "there is no answer")
-            for question in asked
-        ],
-        also=[finding for finding in also if finding],
+        answers={q.key: _answer(q, run) or unknown("there is no answer") for q in QUESTIONS},
+        also={key: finding for key, finding in also if finding},
     )
 
 
 def question_of(key: str) -> Question:
-    return next(question for question in QUESTIONS if question.key == key)
+    return next(question for question in (*QUESTIONS, *ALSO) if question.key == key)
 
 
-def health_of(finding: Finding) -> Health:
+def health_of(key: str, finding: Finding) -> Health:
     if finding.confidence == "none" or finding.verdict == UNKNOWN:
         return "open"
     otherwise: Health = "watch" if finding.advice else "fact"
-    return question_of(finding.key).health.get(finding.verdict, otherwise)
+    return question_of(key).health.get(finding.verdict, otherwise)
 
 
 def _answer(question: Question, run: RunFacts) -> Finding | None:
     try:
-        found = question.answer(run)
-        return found and replace(found, key=question.key, question=question.text)
+        return question.answer(run)
     except Exception as error:  # whatever a damaged record leads to
         message = " ".join(str(error).split()).rstrip(".")
-        because = (
+        return unknown(
             "this part of the diagnosis failed on this record, which is a fault of ours "
             f"({type(error).__name__}{': ' + message if message else ''})"
         )
-        return unknown(question.key, question.text, because)

@@ -6,12 +6,7 @@ Speed is judged between steps, learning after each evaluation, by the functions 
 from collections.abc import Sequence
 
 from dragoman.config import Config
-from dragoman.diagnosis.learning.convergence import (
-    forecast_of,
-    is_steady,
-    rate_left_of,
-    verdict_of,
-)
+from dragoman.diagnosis.learning.convergence import forecast_of, is_steady, rate_left_of, verdict_of
 from dragoman.diagnosis.learning.evaluations import Evaluations
 from dragoman.diagnosis.learning.overfit import overfit_of
 from dragoman.diagnosis.speed.online import LiveDiagnosis
@@ -20,7 +15,7 @@ from dragoman.training.observer import RankParts
 
 
 class LiveFindings:
-    """Implements `training.observer.Observer`."""
+    """Is a `training.observer.Watch`, and makes an `Observer`."""
 
     def __init__(
         self,
@@ -71,13 +66,3 @@ def learning_line(config: Config, evaluations: Sequence[Evaluated]) -> tuple[str
             f"validation loss by {forecast.gain().value:.3f}"
         )
     return "", ""
-
-
-def watch(
-    config: Config,
-    hosts: Sequence[str],
-    gradient_bytes: int,
-    evaluations: Sequence[Evaluated],
-) -> LiveFindings:
-    """Returns who watches a run; `hosts` are those of each rank."""
-    return LiveFindings(config, hosts, gradient_bytes, evaluations)

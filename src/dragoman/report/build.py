@@ -7,7 +7,7 @@ from dataclasses import asdict
 import numpy as np
 
 from dragoman.diagnosis.findings import Finding
-from dragoman.diagnosis.questions import Diagnosis, health_of
+from dragoman.diagnosis.questions import Diagnosis, health_of, question_of
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.report.content import (
@@ -39,8 +39,8 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
         read_at=run.record.read_at,
         state=state_of(run),
         model=_model(run),
-        answers=[_answer(finding) for finding in diagnosis.answers],
-        also=[_answer(finding) for finding in diagnosis.also],
+        answers=[_answer(*answer) for answer in diagnosis.answers.items()],
+        also=[_answer(*answer) for answer in diagnosis.also.items()],
         evaluations=[Evaluation.model_validate(evaluated) for evaluated in thinned(evaluations)],
         bleu_signature=evaluations[-1].bleu_signature if evaluations else "",
         chrf_signature=evaluations[-1].chrf_signature if evaluations else "",
@@ -58,8 +58,9 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
     )
 
 
-def _answer(finding: Finding) -> Answer:
-    return Answer.model_validate(asdict(finding) | {"health": health_of(finding)})
+def _answer(key: str, finding: Finding) -> Answer:
+    health = health_of(key, finding)
+    return Answer(key=key, question=question_of(key).text, health=health, **asdict(finding))
 
 
 def _model(run: RunFacts) -> Model:

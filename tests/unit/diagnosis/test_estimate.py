@@ -1,6 +1,7 @@
+import numpy as np
 import pytest
 
-from dragoman.diagnosis.estimate import Estimate
+from dragoman.diagnosis.estimate import Estimate, autocorrelation
 from dragoman.diagnosis.findings import Figure
 
 
@@ -13,3 +14,10 @@ def test_an_interval_follows_from_an_error_and_gives_it_back():
 def test_an_estimate_becomes_a_figure_with_its_interval():
     figure = Estimate(2.0, 1.0, 4.0).figure("gain", "nats", "so far")
     assert figure == Figure("gain", 2.0, "nats", 1.0, 4.0, "so far")
+
+
+def test_neighbors_that_err_alike_are_correlated():
+    noise = np.random.default_rng(4).normal(size=1000)
+    assert autocorrelation(noise) == pytest.approx(0.0, abs=0.1)
+    assert autocorrelation(np.repeat(noise, 2)) == pytest.approx(0.5, abs=0.1)
+    assert autocorrelation(np.zeros(5)) == 0.0

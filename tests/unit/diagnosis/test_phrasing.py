@@ -1,6 +1,15 @@
 import pytest
 
-from dragoman.diagnosis.phrasing import bit_rate, count, quantity, rate, scientific, seconds, size
+from dragoman.diagnosis.phrasing import (
+    bit_rate,
+    count,
+    quantity,
+    rate,
+    scientific,
+    seconds,
+    size,
+    there_are,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +66,8 @@ def test_one_is_singular_and_thousands_have_commas():
         "1,234 steps",
         "1,234",
     ]
+    assert there_are(1, "step") == "there is 1 step"
+    assert there_are(0, "step") == "there are 0 steps"
 
 
 @pytest.mark.parametrize(

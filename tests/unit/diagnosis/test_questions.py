@@ -7,20 +7,18 @@ from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 
 from dragoman.diagnosis import questions
 from dragoman.diagnosis.findings import Figure, Finding, unknown
-from dragoman.diagnosis.questions import QUESTIONS, Question, diagnose, health_of
+from dragoman.diagnosis.questions import ALSO, QUESTIONS, Question, diagnose, health_of
 from dragoman.report.content import report_schema
 from dragoman.report.write import write_report
 from dragoman.telemetry.events import AttemptEnded
-
-ALWAYS = [question for question in QUESTIONS if question.is_always_answered]
 
 
 def usual_run(tmp_path, **more):
     return write_steps(new_run(tmp_path), lambda *_: with_parts(), **more)
 
 
-def finding(key: str, verdict: str, advice: str = "") -> Finding:
-    return Finding(key, "?", verdict, "high", "A sentence.", (), advice)
+def finding(verdict: str, advice: str = "") -> Finding:
+    return Finding(verdict, "high", "A sentence.", (), advice)
 
 
 def fails(run):
@@ -28,43 +26,42 @@ def fails(run):
 
 
 def test_the_table_holds_eleven_questions_and_seven_that_are_reported_at_need():
-    assert len(ALWAYS) == 11
-    assert [q.key for q in QUESTIONS if not q.is_always_answered] == [
+    assert len(QUESTIONS) == 11
+    assert [question.key for question in ALSO] == [
         *("faults", "hangs", "stragglers", "spikes", "memory", "padding", "quality")
     ]
     for name in ("key", "text", "title"):
-        assert len({getattr(question, name) for question in QUESTIONS}) == len(QUESTIONS)
+        assert len({getattr(question, name) for question in (*QUESTIONS, *ALSO)}) == 11 + 7
 
 
 def test_the_questions_are_answered_in_their_order(tmp_path):
     found = diagnose(read(usual_run(tmp_path))).answers
 
-    assert [(f.key, f.question) for f in found] == [(q.key, q.text) for q in ALWAYS]
+    assert list(found) == [question.key for question in QUESTIONS]
 
 
 def test_a_run_without_any_event_is_diagnosed_too(tmp_path):
     found = diagnose(read(new_run(tmp_path)))
 
-    assert [finding.key for finding in found.answers] == [question.key for question in ALWAYS]
-    assert found.also == []
+    assert list(found.answers) == [question.key for question in QUESTIONS]
+    assert found.also == {}
 
 
 def test_a_run_in_order_has_nothing_to_add(tmp_path):
     ended = AttemptEnded(60, "finished", "done")
     run = usual_run(tmp_path, beside=lambda rank, end: [(end + 1, ended)])
 
-    assert diagnose(read(run)).also == []
+    assert diagnose(read(run)).also == {}
 
 
-@pytest.mark.parametrize("is_always_answered", [True, False])
-def test_an_answer_that_fails_costs_no_other(tmp_path, monkeypatch, is_always_answered):
-    failing = Question("new", "New?", "New", fails, is_always_answered=is_always_answered)
-    monkeypatch.setattr(questions, "QUESTIONS", [failing, *QUESTIONS])
+@pytest.mark.parametrize("table", ["QUESTIONS", "ALSO"])
+def test_an_answer_that_fails_costs_no_other(tmp_path, monkeypatch, table):
+    failing = Question("new", "New?", "New", fails)
+    monkeypatch.setattr(questions, table, [failing, *getattr(questions, table)])
     found = diagnose(read(usual_run(tmp_path)))
-    findings = {f.key: f for f in [*found.answers, *found.also]}
+    findings = {**found.answers, **found.also}
 
     assert findings["new"].verdict == "not known"
-    assert findings["new"].question == "New?"
     assert "(ZeroDivisionError: division by zero)" in findings["new"].sentence
     assert findings["step-time"].verdict == "985 ms"
 
@@ -73,13 +70,13 @@ def test_a_question_that_must_be_answered_and_is_not_is_not_known(tmp_path, monk
     silent = Question("new", "New?", "New", lambda run: None)
     monkeypatch.setattr(questions, "QUESTIONS", [silent])
 
-    assert [f.verdict for f in diagnose(read(new_run(tmp_path))).answers] == ["not known"]
+    assert diagnose(read(new_run(tmp_path))).answers["new"].verdict == "not known"
 
 
 def test_a_row_is_all_that_a_new_question_needs(tmp_path, monkeypatch):
     def answer(run):
         figures = [Figure("cups", 3, "cups")]
-        return Finding("coffee", "Was there coffee?", "cold", "low", "It was.", figures, "Brew.")
+        return Finding("cold", "low", "It was.", figures, "Brew.")
 
     new = Question(
         "coffee",
@@ -88,9 +85,8 @@ def test_a_row_is_all_that_a_new_question_needs(tmp_path, monkeypatch):
         answer,
         plots=["learning rate"],
         health={"cold": "poor"},
-        is_always_answered=False,
     )
-    monkeypatch.setattr(questions, "QUESTIONS", [*QUESTIONS, new])
+    monkeypatch.setattr(questions, "ALSO", [*ALSO, new])
     run = usual_run(tmp_path)
     html, markdown, content = (path.read_text() for path in write_report(run.directory))
 
@@ -108,7 +104,7 @@ def test_a_row_is_all_that_a_new_question_needs(tmp_path, monkeypatch):
 def test_the_schema_asks_for_as_many_answers_as_the_table_has():
     answers = report_schema()["properties"]["answers"]
 
-    assert answers["minItems"] == answers["maxItems"] == len(ALWAYS)
+    assert answers["minItems"] == answers["maxItems"] == len(QUESTIONS)
 
 
 @pytest.mark.parametrize(
@@ -127,12 +123,12 @@ def test_the_schema_asks_for_as_many_answers_as_the_table_has():
     ],
 )
 def test_verdicts_are_good_or_bad_news(key, verdict, health):
-    assert health_of(finding(key, verdict)) == health
+    assert health_of(key, finding(verdict)) == health
 
 
 def test_what_is_not_known_is_open_whatever_the_question():
-    assert health_of(unknown("network", "?", "nobody looked")) == "open"
+    assert health_of("network", unknown("nobody looked")) == "open"
 
 
 def test_a_figure_with_advice_is_worth_a_look():
-    assert health_of(finding("padding", "31 %", "Sort by length.")) == "watch"
+    assert health_of("padding", finding("31 %", "Sort by length.")) == "watch"

@@ -12,9 +12,8 @@ from scenarios.world import Life
 from dragoman.config import parse_config
 from dragoman.diagnosis.answers import network
 from dragoman.diagnosis.run.facts import read_facts
-from dragoman.diagnosis.run.host_traffic import gradient_bytes
 from dragoman.diagnosis.speed.lateness import latest, names_of_ranks
-from dragoman.diagnosis.watch import watch
+from dragoman.diagnosis.watch import LiveFindings
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import Evaluated, StepDone
 from dragoman.telemetry.read.events import read_events
@@ -46,29 +45,31 @@ FALLING = [1.5 + 40 * (1000 * n) ** -0.5 for n in range(1, 13)]
 def test_overfitting_is_told_once_when_it_has_begun(config):
     turning = [(loss, loss - 0.1) for loss in FALLING]
     turning += [(FALLING[-1] + 0.03 * n, FALLING[-1] - 0.1 - 0.02 * n) for n in range(1, 9)]
-    told = lines(watch(config, ["a"], 0, []), turning)
+    told = lines(LiveFindings(config, ["a"], 0, []), turning)
     assert len(told) == 1
     ((step, line),) = told.items()
     assert line.startswith("overfitting since step 12,000: the validation loss is up by 0.")
     assert 14_000 <= step <= 18_000
     assert line.endswith("more steps make it worse")
-    told = lines(watch(config, ["a"], 0, []), [(*each, 20.0 + n) for n, each in enumerate(turning)])
+    told = lines(
+        LiveFindings(config, ["a"], 0, []), [(*each, 20.0 + n) for n, each in enumerate(turning)]
+    )
     assert [line.rsplit("; ")[-1] for line in told.values()] == ["BLEU rises all the same"]
 
 
 def test_a_run_that_learns_is_left_in_peace(config):
-    assert lines(watch(config, ["a"], 0, []), [(loss, loss - 0.1) for loss in FALLING]) == {}
+    assert lines(LiveFindings(config, ["a"], 0, []), [(loss, loss - 0.1) for loss in FALLING]) == {}
 
 
 def test_a_run_that_learns_no_more_is_told_of(config):
     flat = [(1.8 + 3 * math.exp(-n / 2), 1.7 + 3 * math.exp(-n / 2)) for n in range(40)]
-    told = lines(watch(config, ["a"], 0, []), flat)
+    told = lines(LiveFindings(config, ["a"], 0, []), flat)
     assert [line[:13] for line in told.values()] == ["fully trained"]
 
 
 def test_what_was_told_before_a_resume_is_not_told_again(config):
     flat = [evaluation(1000 * n, 1.8 + 3 * math.exp(-n / 2), 1.7) for n in range(1, 40)]
-    observer = watch(config, ["a"], 0, flat)
+    observer = LiveFindings(config, ["a"], 0, flat)
     assert observer.after_evaluation(evaluation(40_000, 1.8, 1.7)) is None
 
 
@@ -105,7 +106,9 @@ def test_a_run_is_judged_live_as_in_its_report(name, verdict, tmp_path):
     run, by_rank = recorded_run(name, tmp_path / "run")
     (attempt,) = run.attempts
     hosts = [attempt.hosts[rank] for rank in sorted(by_rank)]
-    observer = watch(run.config, hosts, gradient_bytes(run.record), run.evaluations)
+    observer = LiveFindings(
+        run.config, hosts, run.record.model_size.gradient_bytes, run.evaluations
+    )
     logged = [
         observer.after_step(events[0], [RankParts.of(event.parts_s) for event in events])
         for events in zip(*(by_rank[rank] for rank in sorted(by_rank)), strict=True)
@@ -136,7 +139,7 @@ def test_a_run_is_judged_live_as_in_its_report(name, verdict, tmp_path):
 def test_where_the_network_cannot_be_told_from_computing_neither_blames_it(tmp_path):
     run, by_rank = recorded_run("sharded", tmp_path / "run")
     hosts = list(run.attempts[0].hosts.values())
-    observer = watch(run.config, hosts, gradient_bytes(run.record), [])
+    observer = LiveFindings(run.config, hosts, run.record.model_size.gradient_bytes, [])
     for events in zip(*by_rank.values(), strict=True):
         parts = [RankParts.of(event.parts_s) for event in events]
         assert observer.after_step(events[0], parts) is None

@@ -1,7 +1,7 @@
 """Invented runs, and what a reader of their reports sees."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from html.parser import HTMLParser
 
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
@@ -55,7 +55,9 @@ def documents(run: FakeRun) -> tuple[str, str, dict[str, object]]:
     return html, markdown, json.loads(facts)
 
 
-def report(run: FakeRun, answers: Sequence[Finding] = (), also: Sequence[Finding] = ()) -> Report:
+def report(
+    run: FakeRun, answers: Mapping[str, Finding] = {}, also: Mapping[str, Finding] = {}
+) -> Report:
     facts = read_facts(run.directory, read_at=WALL_AT + 20)
     return report_of(facts, Diagnosis(answers, also))
 

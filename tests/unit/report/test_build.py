@@ -20,7 +20,7 @@ from dragoman.telemetry.events import AttemptEnded, Incident
 
 def report(run: FakeRun, read_s_after_start: float = 20.0) -> Report:
     facts = read_facts(run.directory, read_at=WALL_AT + read_s_after_start)
-    return report_of(facts, Diagnosis([], []))
+    return report_of(facts, Diagnosis({}, {}))
 
 
 def test_a_finished_run_has_its_reason_its_workers_and_its_hosts(finished_run):
@@ -154,8 +154,8 @@ def test_figures_that_are_not_finite_become_null(finished_run):
         Figure("loss", float("inf"), "nats", float("nan"), 2.0),
         Figure("n", np.int64(3), ""),
     ]
-    finding = Finding("trained", "?", "not yet", "low", "It diverged.", figures)
-    content = json.loads(to_json(diagnosed(finished_run, [finding])))
+    finding = Finding("not yet", "low", "It diverged.", figures)
+    content = json.loads(to_json(diagnosed(finished_run, {"trained": finding})))
 
     (loss, count) = content["answers"][0]["evidence"]
     assert (loss["value"], loss["low"], loss["high"]) == (None, None, 2.0)

@@ -80,11 +80,11 @@ def test_the_answers_are_the_eleven_and_nothing_is_claimed_without_evidence(empt
 
 def test_findings_are_shown_with_figures_intervals_and_advice(finished_run):
     figures = [Figure("gain", 0.4, "BLEU", 0.2, 0.6, "by paired resampling")]
-    bad = Finding(
-        "network", "Is it the network?", "network-bound", "high", "It is.", figures, "Buy."
-    )
-    good = Finding("trained", "Is it trained?", "yes", "low", "It is indeed.", ())
-    document = document_of(report(finished_run, [good, bad], [unknown("hangs", "Hangs?", "so")]))
+    answers = {
+        "trained": Finding("yes", "low", "It is indeed.", ()),
+        "network": Finding("network-bound", "high", "It is.", figures, "Buy."),
+    }
+    document = document_of(report(finished_run, answers, {"hangs": unknown("so")}))
     html, markdown = to_html(document), to_markdown(document)
 
     for text in (Page(html).text, markdown):
@@ -98,8 +98,8 @@ def test_findings_are_shown_with_figures_intervals_and_advice(finished_run):
 
 def test_no_figure_is_left_out_however_many_there_are(finished_run):
     figures = [Figure(f"figure number {number}", number, "steps") for number in range(100, 130)]
-    finding = Finding("network", "?", "network-bound", "high", "It is.", figures)
-    document = document_of(report(finished_run, [finding], []))
+    finding = Finding("network-bound", "high", "It is.", figures)
+    document = document_of(report(finished_run, {"network": finding}))
 
     for text in (Page(to_html(document)).text, to_markdown(document)):
         assert all(f"figure number {number}" in text for number in range(100, 130))
@@ -154,7 +154,7 @@ def test_a_report_of_300_000_steps_stays_small(empty_run):
     # Values instead of a file: reading 150 MB of JSON is the reader's business.
     record = read_run(empty_run.directory, read_at=0.0)
     record.tables.by_kind[StepDone] = step_table(np.linspace(1.2, 1.3, 300_000))
-    content = report_of(facts_of(record), Diagnosis([], []))
+    content = report_of(facts_of(record), Diagnosis({}, {}))
     document = document_of(content)
 
     assert content.state.step == 300_000

@@ -5,15 +5,10 @@ from dragoman.diagnosis.findings import Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, listed
 from dragoman.diagnosis.run.facts import RunFacts
 
-KEY = "checkpoint-files"
-QUESTION = "Which files is a checkpoint made of?"
-
 
 def answer(run: RunFacts) -> Finding:
     if not run.record.checkpoints:
         return unknown(
-            KEY,
-            QUESTION,
             f"there is no checkpoint yet. One will be a folder of {count(len(CONTENTS), 'file')}: "
             f"{_with_contents(list(CONTENTS))}",
             [Figure(name, None, "bytes", note=holds) for name, holds in CONTENTS.items()],
@@ -26,8 +21,6 @@ def answer(run: RunFacts) -> Finding:
         lacks = f" It lacks {listed(missing)}, so it is not whole."
         advice = f"Do not use {newest.name}; `dragoman inspect` tells which checkpoints verify."
     return Finding(
-        KEY,
-        QUESTION,
         count(len(newest.file_bytes), "file"),
         "high",
         f"A checkpoint is a folder, the newest is {newest.name}, with "

@@ -6,9 +6,6 @@ from dragoman.diagnosis.phrasing import count, listed, megabytes
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.model.size import Size
 
-KEY = "checkpoint-size"
-QUESTION = "How big is a checkpoint, in megabytes?"
-
 
 def answer(run: RunFacts) -> Finding:
     size = run.record.model_size
@@ -24,8 +21,6 @@ def answer(run: RunFacts) -> Finding:
     )
     weight_bytes = newest.file_bytes.get(MODEL, size.weight_bytes)
     return Finding(
-        KEY,
-        QUESTION,
         megabytes(newest_bytes),
         "high",
         f"{megabytes(newest_bytes)}: {_sizes(newest.file_bytes)}. {kept}. "
@@ -44,8 +39,6 @@ def _forecast(size: Size, is_vocabulary_known: bool) -> Finding:
     total = size.weight_bytes + size.optimizer_bytes
     guess = "" if is_vocabulary_known else ", if the tokenizer gets all the pieces it is asked for"
     return unknown(
-        KEY,
-        QUESTION,
         f"there is no checkpoint yet. By computation one will take {megabytes(total)}: "
         f"{megabytes(size.weight_bytes)} of weights and {megabytes(size.optimizer_bytes)} of "
         f"Adam's state for {size.parameters:,} parameters, and little more for the "

@@ -18,10 +18,7 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.hosts import HostSensors
 from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed.bottleneck import FEW_STEPS, Shares, shares_of
-from dragoman.telemetry.read.tables import group_column
-
-KEY = "devices"
-QUESTION = "Were the GPUs (or CPUs) fully used?"
+from dragoman.telemetry.read.tables import group_column, known
 
 FULLY = 0.85
 """Share of the step spent computing."""
@@ -72,7 +69,7 @@ class DeviceUse:
 def answer(run: RunFacts) -> Finding:
     steps = run.step_parts
     if not len(steps):
-        return unknown(KEY, QUESTION, why_no_common_step(run.steps))
+        return unknown(why_no_common_step(run.steps))
     rows = np.flatnonzero(steps.usual)
     split = steps.mean(rows)
     shares = shares_of(split)
@@ -90,19 +87,15 @@ def answer(run: RunFacts) -> Finding:
         foreign_cpu=_mean([_foreign_cpu(host) for host in hosts]),
         is_gpu=any(device.startswith("cuda") for device in devices),
     )
-    figures = recorded([*_figures(use), *_host_figures(hosts, devices)])
+    figures = recorded(*_figures(use), *_host_figures(hosts, devices))
     verdict = verdict_of(use)
     if verdict is None:
         return unknown(
-            KEY,
-            QUESTION,
             "how long the devices waited inside forward and backward was not recorded, and neither "
             "was what they can do at most",
             figures,
         )
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict=verdict,
         confidence=_confidence(use, len(rows), bool(steps.missing_ranks)),
         sentence=answer_in_words(use, shares),
@@ -153,8 +146,8 @@ def _foreign_cpu(host: HostSensors) -> float:
 
 
 def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return math.fsum(known) / len(known) if known else math.nan
+    found = known(values)
+    return math.fsum(found) / len(found) if found else math.nan
 
 
 def verdict_of(use: DeviceUse) -> str | None:

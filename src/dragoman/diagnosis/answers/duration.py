@@ -15,9 +15,6 @@ from dragoman.diagnosis.run.steps import StepParts
 from dragoman.diagnosis.speed import advice
 from dragoman.diagnosis.speed.time_spent import TimeSpent, cost_of, host_hours, time_spent
 
-KEY = "duration"
-QUESTION = "How long did the training run take?"
-
 WORTH_NAMING = 0.01
 """Of the whole: smaller parts stay in the figures."""
 LOSES_MUCH = 0.05
@@ -33,13 +30,11 @@ START_LESS = "Starting took a large part of it; fewer and longer attempts would 
 
 def answer(run: RunFacts) -> Finding:
     if not len(run.steps):
-        return unknown(KEY, QUESTION, "no step has been recorded")
+        return unknown("no step has been recorded")
     still_s = math.fsum(silence.seconds for silence in run.silences if not silence.is_step)
     spent, faults = time_spent(run.attempts, still_s), run.faults
     saving_s = math.fsum(save.seconds for attempt in run.attempts for save in attempt.saves)
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict=wall_time(spent.wall_s),
         confidence="high",
         sentence=_sentence(run, spent),

@@ -9,9 +9,6 @@ from dragoman.diagnosis.run.faults import Fault, FaultHistory
 from dragoman.diagnosis.speed import advice
 from dragoman.diagnosis.speed.time_spent import cost_per_s
 
-KEY = "faults"
-QUESTION = "What went wrong, and what did it cost?"
-
 LOW_GOODPUT = 0.95
 NOTABLE_LOSS_S = 1.0
 
@@ -24,7 +21,7 @@ _WORDS = {
 }
 
 
-def finding(run: RunFacts) -> Finding | None:
+def answer(run: RunFacts) -> Finding | None:
     """Returns None for a run of one attempt in which nothing went wrong."""
     if not len(run.steps):
         return None
@@ -45,8 +42,6 @@ def finding(run: RunFacts) -> Finding | None:
     figures += [_figure(fault) for fault in history.faults]
     is_low = history.time_goodput < LOW_GOODPUT
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict=count(len(history.faults), "fault") if history.faults else "none",
         confidence="high",
         sentence=_sentence(history, len(run.attempts)),

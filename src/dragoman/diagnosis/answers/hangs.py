@@ -11,14 +11,11 @@ from dragoman.diagnosis.phrasing import count, listed, wall_time
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.silences import Silence
 
-KEY = "hangs"
-QUESTION = "Did the run hang?"
-
 MOST_NAMED = 3
 RESUME = "Stop it and give the same command again: it goes on from its last checkpoint."
 
 
-def finding(run: RunFacts) -> Finding | None:
+def answer(run: RunFacts) -> Finding | None:
     """Returns None where the run never hung."""
     silences = run.silences
     if not silences:
@@ -35,8 +32,6 @@ def finding(run: RunFacts) -> Finding | None:
         for s in silences
     ]
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict="hangs now" if hangs_now else count(len(silences), "time"),
         confidence="high",
         sentence=now if hangs_now else _sentence(run, total_s),

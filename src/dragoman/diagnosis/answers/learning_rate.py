@@ -16,9 +16,6 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.training.divergence import RATE_FACTOR
 from dragoman.training.schedule import Peak, learning_rate
 
-KEY = "learning-rate"
-QUESTION = "What does the learning-rate plot show, and which setting makes it so?"
-
 TOLERANCE = 1e-6
 """Of a rate, as a share of it: both are computed by the same function, and written as text."""
 
@@ -67,7 +64,7 @@ def answer(run: RunFacts) -> Finding:
     words = f"The plot shows {_schedule_words(config, peak)}."
     if not len(steps):
         why = f"no step has been recorded yet. What is set: {words.removesuffix('.')}"
-        return unknown(KEY, QUESTION, why, evidence)
+        return unknown(why, evidence)
     planned = np.fromiter(map(planned_rate, steps.tolist()), dtype=float, count=len(steps))
     rollbacks = sum(i.category == "rollback" for a in run.attempts for i in a.incidents)
     found = compare_rates(steps, rates, planned, rollbacks)
@@ -87,13 +84,13 @@ def answer(run: RunFacts) -> Finding:
             "Look for what changed between the attempts of this run: config.toml, or the version "
             "of the program."
         )
-        return Finding(KEY, QUESTION, "not as set", "high", sentence, evidence, advice)
+        return Finding("not as set", "high", sentence, evidence, advice)
     verdict = "as set" if found.factor_since is None else "not as set"
     sentence = (
         f"{words} {_now_words(config, int(steps[-1]), float(rates[-1]))}{_rollback_words(found)} "
         "It follows the step alone and does not react to the loss."
     )
-    return Finding(KEY, QUESTION, verdict, "high", sentence, evidence)
+    return Finding(verdict, "high", sentence, evidence)
 
 
 def _schedule_words(config: Config, peak: Peak) -> str:

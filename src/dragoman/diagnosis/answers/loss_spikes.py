@@ -18,14 +18,11 @@ from dragoman.diagnosis.learning.instability import (
 from dragoman.diagnosis.phrasing import count, listed
 from dragoman.diagnosis.run.facts import RunFacts
 
-KEY = "spikes"
-QUESTION = "Did the loss jump or run away?"
-
 NAMED = 6
 """Spikes that the sentence names."""
 
 
-def finding(run: RunFacts) -> Finding | None:
+def answer(run: RunFacts) -> Finding | None:
     """Returns None for a run with none of these."""
     steps, losses = run.steps["step"], run.steps["loss"]
     skipped = steps[~run.steps["updated"].astype(bool)]
@@ -68,7 +65,7 @@ def finding(run: RunFacts) -> Finding | None:
     verdict = "diverged" if divergence else "spikes" if spikes else "skipped updates"
     confidence: Confidence = "high" if divergence or len(skipped) else "medium"
     advice = _advice(run, verdict, len(spikes), len(skipped))
-    return Finding(KEY, QUESTION, verdict, confidence, " ".join(sentences), evidence, advice)
+    return Finding(verdict, confidence, " ".join(sentences), evidence, advice)
 
 
 def divergence_sentence(divergence: Divergence) -> str:

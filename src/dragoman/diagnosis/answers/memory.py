@@ -11,9 +11,6 @@ from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.hosts import host_of
 
-KEY = "memory"
-QUESTION = "Did memory come near its limit?"
-
 NEAR = 0.92
 """Of a device's memory: a longer batch than any before may need so much more."""
 HOST_LEFT = 0.05
@@ -30,7 +27,7 @@ class Peak(NamedTuple):
         return self.used_bytes / self.total_bytes
 
 
-def finding(run: RunFacts) -> Finding | None:
+def answer(run: RunFacts) -> Finding | None:
     """Returns None where memory stayed away from its limit, or was not recorded."""
     peaks = [peak for attempt in run.attempts for peak in _device_peaks(attempt, run)]
     peaks = sorted([*peaks, *_host_peaks(run)], key=lambda peak: peak.share)
@@ -54,8 +51,6 @@ def finding(run: RunFacts) -> Finding | None:
             f"{count(out_of_memory, 'step')} ran out of memory and had to be done again in pieces."
         )
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict="ran out" if out_of_memory else "near its limit",
         confidence="high",
         sentence=" ".join(sentences),

@@ -31,14 +31,12 @@ from dragoman.diagnosis.speed.link_use import (
     MUCH_RETRANSMITTED,
     by_port,
     capped_host,
+    link_between,
     most_retransmitted,
     rate_while_waiting,
 )
 from dragoman.diagnosis.speed.phases import RunBottleneck, bottleneck_of
 from dragoman.diagnosis.speed.what_if import ProjectedSteps, projected_steps
-
-KEY = "network"
-QUESTION = "What was the network traffic? Was the network the bottleneck?"
 
 CLEARLY_LARGER = 0.10
 """Of the step: so much more than the second, the largest candidate is the verdict without doubt."""
@@ -49,8 +47,8 @@ WORTH_NAMING = 0.005
 def answer(run: RunFacts) -> Finding:
     steps, hosts = run.step_parts, run.host_traffic
     if not len(steps):
-        return unknown(KEY, QUESTION, why_no_common_step(run.steps))
-    link = run.link
+        return unknown(why_no_common_step(run.steps))
+    link = link_between(hosts, run.record.model_size.gradient_bytes)
     rows = np.flatnonzero(steps.usual)
     ranks = max(attempt.ranks for attempt in run.attempts)
     split = steps.mean(rows)
@@ -65,8 +63,6 @@ def answer(run: RunFacts) -> Finding:
         evidence += _projected_figures(projected)
     missing_ranks = max(steps.missing_ranks.values(), default=0)
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict=found.verdict,
         confidence=confidence_of(shares_of(found.split), found.late, len(rows), missing_ranks > 0),
         sentence=_sentence(found, hosts, ranks, missing_ranks),
@@ -96,13 +92,13 @@ def _without_communication(run: RunFacts, split: StepSplit, evidence: Sequence[F
         )
     shares = shares_of(split)
     if shares.data < BOUND_SHARE:
-        return unknown(KEY, QUESTION, because, evidence)
+        return unknown(because, evidence)
     sentence = (
         f"Each step waits for its data during {percent(shares.data)} of its time. How much the "
         f"network takes is not known, because {because}."
     )
     what_to_do = advice.on_slow_data()
-    return Finding(KEY, QUESTION, "input-bound", "medium", sentence, evidence, what_to_do)
+    return Finding("input-bound", "medium", sentence, evidence, what_to_do)
 
 
 def _sentence(
@@ -297,7 +293,7 @@ def _step_figures(split: StepSplit, ranks: int) -> list[Figure]:
     found = []
     for name, lasts_s, share in named:
         found += [Figure(name, lasts_s, "s"), Figure(f"{name} share", share, "share")]
-    return [*recorded(found), Figure("ranks", ranks, "")]
+    return [*recorded(*found), Figure("ranks", ranks, "")]
 
 
 def _phase_figures(found: RunBottleneck) -> list[Figure]:
@@ -328,7 +324,7 @@ def _traffic_figures(hosts: Sequence[HostTraffic]) -> list[Figure]:
             Figure(f"{host.host}, share of its port", of_port, "share"),
             Figure(f"{host.host}, TCP segments sent again", host.retransmitted, "share"),
         ]
-    return recorded(found)
+    return recorded(*found)
 
 
 def _projected_figures(projected: ProjectedSteps) -> list[Figure]:
@@ -336,11 +332,9 @@ def _projected_figures(projected: ProjectedSteps) -> list[Figure]:
     double_s, fourfold_s = projected.double_updates_s, projected.fourfold_updates_s
     hidden = "beside backward, from the bytes and the highest rate"
     return recorded(
-        [
-            Figure("step with a link ten times faster", projected.faster_link_s, "s"),
-            Figure("step with bf16 on the wire", projected.half_bytes_s, "s"),
-            Figure("step with updates twice as large", double_s, "s", note=same),
-            Figure("step with updates four times as large", fourfold_s, "s", note=same),
-            Figure("hidden network", projected.hidden_s, "s", note=hidden),
-        ]
+        Figure("step with a link ten times faster", projected.faster_link_s, "s"),
+        Figure("step with bf16 on the wire", projected.half_bytes_s, "s"),
+        Figure("step with updates twice as large", double_s, "s", note=same),
+        Figure("step with updates four times as large", fourfold_s, "s", note=same),
+        Figure("hidden network", projected.hidden_s, "s", note=hidden),
     )

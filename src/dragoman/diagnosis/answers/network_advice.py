@@ -69,10 +69,7 @@ def _on_the_network(
         sentences.append(
             "More bytes pass than the gradients need: see the answer about the traffic first."
         )
-    options = [
-        ("a link ten times faster", projected.faster_link_s),
-        *_larger_updates(projected),
-    ]
+    options = [("a link ten times faster", projected.faster_link_s), *_larger_updates(projected)]
     # Where fewer bytes were counted than fp32 needs, nobody knows what halving them would do.
     if counted_against_predicted(hosts, projected.now_s) != "less than predicted":
         options.insert(0, ("bf16 on the wire", projected.half_bytes_s))

@@ -20,11 +20,8 @@ from dragoman.diagnosis.learning.overfit import (
     Overfit,
     overfit_of,
 )
-from dragoman.diagnosis.phrasing import count
+from dragoman.diagnosis.phrasing import count, there_are
 from dragoman.diagnosis.run.facts import RunFacts
-
-KEY = "overfitting"
-QUESTION = "Is it overfitting?"
 
 FEW_EVALUATIONS = 6
 
@@ -50,19 +47,20 @@ _WHY_NOT: Mapping[NotOverfit, tuple[str, Confidence]] = {
 def answer(run: RunFacts) -> Finding:
     every = Evaluations.from_events(run.evaluations)
     if not len(every):
-        return unknown(KEY, QUESTION, "no evaluation has been made")
+        return unknown("no evaluation has been made")
     if math.isnan(every.validation_loss[-1]):
         why = f"the validation loss after step {int(every.step[-1]):,} is not a number"
-        return unknown(KEY, QUESTION, why)
+        return unknown(why)
     evaluations = every.finite
     found = overfit_of(evaluations)
     evidence = _losses(evaluations)
     if found is None:
         sentence = (
-            f"Too early to say: there {_are(len(evaluations))} so far, and a trend needs "
-            f"{LEAST_EVALUATIONS}. {_can_be_said_after(LEAST_EVALUATIONS - len(evaluations))}"
+            f"Too early to say: {there_are(len(evaluations), 'evaluation')} so far, and a trend "
+            f"needs {LEAST_EVALUATIONS}. "
+            f"{_can_be_said_after(LEAST_EVALUATIONS - len(evaluations))}"
         )
-        return Finding(KEY, QUESTION, "too early to say", "none", sentence, evidence)
+        return Finding("too early to say", "none", sentence, evidence)
     evidence += _changes(found)
     match found.state:
         case "overfitting":
@@ -73,7 +71,7 @@ def answer(run: RunFacts) -> Finding:
                 f"pairs went on falling by {-found.train_change:.3f}.{bleu}"
             )
             advice = _advice(found, run.record.best_checkpoint)
-            return Finding(KEY, QUESTION, "yes", confidence, sentence, evidence, advice)
+            return Finding("yes", confidence, sentence, evidence, advice)
         case "both rise":
             sentence = (
                 f"No, but after step {found.lowest_step:,} the run began to lose what it had "
@@ -82,24 +80,22 @@ def answer(run: RunFacts) -> Finding:
                 "no overfitting but a learning rate that is too high, or broken data."
             )
             advice = "Use the best checkpoint, and start a new run with a lower learning rate."
-            return Finding(KEY, QUESTION, "no", "high", sentence, evidence, advice)
+            return Finding("no", "high", sentence, evidence, advice)
         case "perhaps":
-            return Finding(
-                KEY, QUESTION, "too early to say", "low", _perhaps_words(found), evidence
-            )
+            return Finding("too early to say", "low", _perhaps_words(found), evidence)
         case "unexplained":
             why = (
                 f"the validation loss has risen since step {found.lowest_step:,}, and without "
                 "losses on a training sample nobody can tell overfitting from a run that falls "
                 "apart; set evaluation.train_sample_pairs to 1000"
             )
-            return unknown(KEY, QUESTION, why, evidence)
+            return unknown(why, evidence)
     why_not, confidence = _WHY_NOT[found.state]
     why_not = why_not.format(rise=found.rise.rise, last=evaluations.validation_loss[-1])
     if found.state == "at its lowest" and len(evaluations) < FEW_EVALUATIONS:
         confidence = "medium"
     sentence = f"No: {why_not}.{_gap_words(evaluations)}"
-    return Finding(KEY, QUESTION, "no", confidence, sentence, evidence)
+    return Finding("no", confidence, sentence, evidence)
 
 
 def _with_bleu(found: Overfit) -> tuple[Confidence, str]:
@@ -132,7 +128,7 @@ def _perhaps_words(found: Overfit) -> str:
     why = f"{_HARDLY}. The next evaluations will tell."
     if rise.spreads >= RISE_SPREADS:
         more = max(1, LEAST_AFTER - rise.after)
-        why = f"but there {_are(rise.after)} since then. {_can_be_said_after(more)}"
+        why = f"but {there_are(rise.after, 'evaluation')} since then. {_can_be_said_after(more)}"
     return (
         f"Too early to say: since step {found.lowest_step:,} the validation loss has risen by "
         f"{rise.rise:.3f} nats, {why}"
@@ -147,10 +143,6 @@ def _gap_words(evaluations: Evaluations) -> str:
         f" It is {abs(gap):.3f} nats {'above' if gap >= 0 else 'below'} the loss on a sample of "
         "the training pairs; such a gap alone is no overfitting."
     )
-
-
-def _are(evaluations: int) -> str:
-    return f"{'is' if evaluations == 1 else 'are'} {count(evaluations, 'evaluation')}"
 
 
 def _can_be_said_after(evaluations: int) -> str:

@@ -7,14 +7,11 @@ from dragoman.diagnosis.phrasing import percent
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.telemetry.read.tables import group_column
 
-KEY = "padding"
-QUESTION = "How much of the work goes to padding?"
-
 NOTABLE_SHARE = 0.15
 """Of all positions; batches of pairs of nearly equal length have 2 to 5 %."""
 
 
-def finding(run: RunFacts) -> Finding | None:
+def answer(run: RunFacts) -> Finding | None:
     """Returns None where it is little, or was not counted."""
     positions = tokens = 0.0
     for steps in run.steps_by_rank.values():
@@ -29,8 +26,6 @@ def finding(run: RunFacts) -> Finding | None:
         return None
     limit = run.config.training.micro_batch_tokens
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict=percent(share),
         confidence="high",
         sentence=(

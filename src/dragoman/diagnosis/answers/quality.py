@@ -12,13 +12,10 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.evaluation.scores import ScoredSplit
 from dragoman.telemetry.events import Evaluated
 
-KEY = "quality"
-QUESTION = "How good are the translations, and how sure is that?"
-
 SIGNIFICANT_P = 0.05
 
 
-def finding(run: RunFacts) -> Finding | None:
+def answer(run: RunFacts) -> Finding | None:
     """Returns None where nothing has been translated yet."""
     during = [e for e in run.evaluations if e.bleu is not None and math.isfinite(e.bleu)]
     best = max(during, key=lambda e: (e.bleu or 0.0, -e.step), default=None)
@@ -51,9 +48,7 @@ def finding(run: RunFacts) -> Finding | None:
         )
     confidence: Confidence = "high" if has_interval else "low"
     advice = "" if final else "Run dragoman evaluate to score the test set with a beam."
-    return Finding(
-        KEY, QUESTION, bleu_words(shown), confidence, " ".join(sentences), evidence, advice
-    )
+    return Finding(bleu_words(shown), confidence, " ".join(sentences), evidence, advice)
 
 
 def bleu_words(scored: ScoredSplit | Evaluated) -> str:

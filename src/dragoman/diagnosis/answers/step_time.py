@@ -13,9 +13,6 @@ from dragoman.diagnosis.speed.bottleneck import FEW_STEPS
 from dragoman.diagnosis.speed.series import mean_of
 from dragoman.telemetry.read.tables import Array
 
-KEY = "step-time"
-QUESTION = "How long did an average step take?"
-
 SLOW_OVER_MEDIAN = 1.5
 """A step is slow that takes longer than so many times the median."""
 MUCH_TIME = 0.02
@@ -52,7 +49,7 @@ _ADVICE = {
 def answer(run: RunFacts) -> Finding:
     steps = run.steps
     if not len(steps):
-        return unknown(KEY, QUESTION, "no step has been recorded")
+        return unknown("no step has been recorded")
     step_s = steps["step_s"]
     total_s = float(step_s.sum())
     mean = mean_of(step_s)
@@ -64,8 +61,6 @@ def answer(run: RunFacts) -> Finding:
     worst = next(iter(slow), "")
     mean_words, median_words, p95_words = map(in_three_digits, (mean.value, median, p95))
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict=mean_words,
         confidence="high" if len(steps) >= FEW_STEPS else "medium" if len(steps) > 1 else "low",
         sentence=(
@@ -74,7 +69,7 @@ def answer(run: RunFacts) -> Finding:
             f"second. {_slow_in_words(slow, len(steps))}"
         ),
         evidence=[
-            Figure("mean", mean.value, "s", mean.low, mean.high),
+            mean.figure("mean", "s"),
             Figure("median", median, "s"),
             Figure("95th percentile", p95, "s"),
             Figure("99th percentile", p99, "s"),

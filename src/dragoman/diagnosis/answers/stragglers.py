@@ -21,16 +21,13 @@ from dragoman.diagnosis.speed.lateness import (
     whose_waiting,
 )
 
-KEY = "stragglers"
-QUESTION = "Do ranks wait for a slow one?"
-
 NOTABLE_SHARE = 0.05
 """Of the step, for one that is always the last."""
 NOTABLE_SHARE_IN_TURN = 0.10
 """Chance alone makes some rank the last of each step."""
 
 
-def finding(run: RunFacts) -> Finding | None:
+def answer(run: RunFacts) -> Finding | None:
     """Returns None where no rank waits for another for long."""
     steps = run.step_parts
     rows = np.flatnonzero(steps.usual)
@@ -45,8 +42,6 @@ def finding(run: RunFacts) -> Finding | None:
     total_s = float(np.nansum(steps["straggling_s"][rows]))
     named = [one for one in waited_for(waits) if one.share >= WORTH_NAMING]
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict=_verdict(late),
         confidence="high" if len(rows) >= FEW_STEPS else "low",
         sentence=_sentence(late, named, share, split),

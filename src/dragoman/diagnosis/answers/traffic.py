@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dragoman.diagnosis.estimate import Estimate
 from dragoman.diagnosis.findings import Figure, Finding, recorded, unknown
 from dragoman.diagnosis.phrasing import percent, rate, seconds, size
 from dragoman.diagnosis.run.facts import RunFacts
@@ -21,14 +22,12 @@ from dragoman.diagnosis.speed.bottleneck import (
 from dragoman.diagnosis.speed.link_use import (
     MUCH_RETRANSMITTED,
     counted_against_predicted,
+    link_between,
     most_retransmitted,
 )
-from dragoman.diagnosis.speed.series import Measured, correlation, varies
+from dragoman.diagnosis.speed.series import correlation, varies
 from dragoman.distributed.ring_bytes import bytes_per_step
 from dragoman.telemetry.read.tables import group_column
-
-KEY = "traffic"
-QUESTION = "How does that go together with the network traffic between the nodes?"
 
 CLEAR = 0.3
 """A correlation nearer to zero than this explains less than a tenth of the scatter."""
@@ -38,9 +37,9 @@ MUCH_SCATTER = 0.05
 class Correlations(NamedTuple):
     """Of the first host that has counted. None: one of the two does not vary, or too few steps."""
 
-    with_rate: Measured | None
+    with_rate: Estimate | None
     """Of a step's time with its bytes a second."""
-    with_bytes: Measured | None
+    with_bytes: Estimate | None
     scatter: float
     """Of the bytes from step to step, relative."""
     steps: int
@@ -48,25 +47,24 @@ class Correlations(NamedTuple):
 
 def answer(run: RunFacts) -> Finding:
     if not len(run.steps):
-        return unknown(KEY, QUESTION, "no step has been recorded")
+        return unknown("no step has been recorded")
     if max(attempt.ranks for attempt in run.attempts) == 1:
         sentence = "There was one worker, so nothing had to travel between nodes."
-        return Finding(KEY, QUESTION, "no traffic", "high", sentence, [])
+        return Finding("no traffic", "high", sentence, [])
     hosts = run.host_traffic
     verdict = counted_against_predicted(hosts, float(run.steps["step_s"].mean()))
     if verdict is None:
         predicted = Figure("predicted per step", predicted_bytes(run), "bytes", note=_formula(run))
-        return unknown(KEY, QUESTION, "the bytes on the network were not counted", [predicted])
+        return unknown("the bytes on the network were not counted", [predicted])
     if math.isnan(_mean(hosts, "predicted")):
         sent = Figure("sent per step", _mean(hosts, "sent"), "bytes")
-        return unknown(KEY, QUESTION, "how much had to be sent was not recorded", [sent])
+        return unknown("how much had to be sent was not recorded", [sent])
     correlations = correlations_of(run)
     steps = run.step_parts
     split = steps.mean(np.flatnonzero(steps.usual)) if len(steps) else None
-    explanation = _explanation(hosts, correlations, split, run.link)
+    link = link_between(hosts, run.record.model_size.gradient_bytes)
+    explanation = _explanation(hosts, correlations, split, link)
     return Finding(
-        key=KEY,
-        question=QUESTION,
         verdict=verdict,
         confidence="high" if len(run.steps) >= FEW_STEPS else "low",
         sentence=f"{_comparison(hosts, verdict, run)} {explanation}",
@@ -171,7 +169,7 @@ def _explanation(
     return f"{why}. It is not the traffic that makes steps long here."
 
 
-def _in_words(what: str, found: Measured) -> str:
+def _in_words(what: str, found: Estimate) -> str:
     return (
         f"{what} correlate with {found.value:.2f} (95 % interval {found.low:.2f} to "
         f"{found.high:.2f})"
@@ -189,24 +187,20 @@ def _figures(
         "correlation of step time with bytes per step": correlations.with_bytes,
     }
     return recorded(
-        [
-            Figure("sent per step", sent, "bytes", note="by each node, in the mean over nodes"),
-            Figure("received per step", _mean(hosts, "received"), "bytes"),
-            Figure("predicted per step", predicted, "bytes", note=formula),
-            Figure("counted over predicted", ratio, ""),
-            Figure("scatter of the bytes per step", correlations.scatter, "share"),
-            *(
-                Figure(
-                    name, found.value, "", found.low, found.high, f"{correlations.steps:,} steps"
-                )
-                for name, found in named.items()
-                if found
-            ),
-            *(
-                Figure(f"{host.host} sent per step", host.bytes_per_step["sent"], "bytes")
-                for host in hosts
-            ),
-        ]
+        Figure("sent per step", sent, "bytes", note="by each node, in the mean over nodes"),
+        Figure("received per step", _mean(hosts, "received"), "bytes"),
+        Figure("predicted per step", predicted, "bytes", note=formula),
+        Figure("counted over predicted", ratio, ""),
+        Figure("scatter of the bytes per step", correlations.scatter, "share"),
+        *(
+            found.figure(name, "", f"{correlations.steps:,} steps")
+            for name, found in named.items()
+            if found
+        ),
+        *(
+            Figure(f"{host.host} sent per step", host.bytes_per_step["sent"], "bytes")
+            for host in hosts
+        ),
     )
 
 

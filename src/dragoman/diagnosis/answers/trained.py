@@ -15,7 +15,7 @@ from dragoman.config import Config
 from dragoman.diagnosis.answers.loss_spikes import divergence_sentence
 from dragoman.diagnosis.answers.overfitting import loss_figure
 from dragoman.diagnosis.estimate import Estimate
-from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
+from dragoman.diagnosis.findings import Confidence, Figure, Finding, recorded, unknown
 from dragoman.diagnosis.learning.convergence import (
     NEXT_SHARE,
     WORTH_NATS,
@@ -32,11 +32,8 @@ from dragoman.diagnosis.learning.instability import divergence_of
 from dragoman.diagnosis.learning.overfit import Overfit, overfit_of
 from dragoman.diagnosis.learning.pace import Pace, pace_of, round_below
 from dragoman.diagnosis.learning.power_law import LEAST_POINTS
-from dragoman.diagnosis.phrasing import count, percent, wall_time
+from dragoman.diagnosis.phrasing import count, percent, there_are, wall_time
 from dragoman.diagnosis.run.facts import RunFacts
-
-KEY = "trained"
-QUESTION = "Is the model fully trained? How can you tell?"
 
 AT_END_SHARE = 0.02
 """Of the way from peak to final rate that may be left, for a schedule to be done."""
@@ -77,7 +74,7 @@ def verdict_in(phase: Phase, forecast: Forecast) -> tuple[Verdict, Confidence]:
 def answer(run: RunFacts) -> Finding:
     every = Evaluations.from_events(run.evaluations)
     if not len(every):
-        return unknown(KEY, QUESTION, "no evaluation has been made, and only those can tell")
+        return unknown("no evaluation has been made, and only those can tell")
     evaluations, config = every.finite, run.config
     evidence = _losses(evaluations)
     if divergence := _divergence_words(run, every):
@@ -86,7 +83,7 @@ def answer(run: RunFacts) -> Finding:
             "Go back to the best checkpoint; start a new run with a lower learning rate or a "
             "longer warm-up."
         )
-        return Finding(KEY, QUESTION, "not yet", "high", sentence, evidence, advice)
+        return Finding("not yet", "high", sentence, evidence, advice)
     after = evaluations.where(evaluations.step >= config.schedule.warmup_steps)
     evidence.append(Figure("evaluations after warm-up", len(after), ""))
     last_step = int(max([*run.steps["step"][-1:], *evaluations.step[-1:]], default=0))
@@ -107,7 +104,7 @@ def answer(run: RunFacts) -> Finding:
     if forecast is None:
         missing = max(1, LEAST_POINTS - len(after))
         return _too_early(
-            f"there {'is' if len(after) == 1 else 'are'} {count(len(after), 'evaluation')} after "
+            f"{there_are(len(after), 'evaluation')} after "
             f"the warm-up, and a trend with its noise needs {LEAST_POINTS}. After "
             f"{count(missing, 'more evaluation')} it can be said.",
             evidence,
@@ -127,7 +124,7 @@ def answer(run: RunFacts) -> Finding:
     )
     sentence = " ".join(filter(None, sentences))
     advice = _advice(run, phase, verdict, forecast)
-    return Finding(KEY, QUESTION, verdict, confidence, sentence, evidence, advice)
+    return Finding(verdict, confidence, sentence, evidence, advice)
 
 
 def _divergence_words(run: RunFacts, evaluations: Evaluations) -> str:
@@ -157,7 +154,7 @@ def _past_its_best(overfit: Overfit, evidence: list[Figure]) -> Finding:
             "the model grows too sure of itself, and that will cost translations in time."
         )
         advice = "Train on while BLEU rises, and use the checkpoint with the best BLEU."
-        return Finding(KEY, QUESTION, "not yet", "low", sentence, evidence, advice)
+        return Finding("not yet", "low", sentence, evidence, advice)
     confidence: Confidence = "high" if overfit.bleu_falls else "medium"
     sentence = (
         f"Yes, and past its best: the validation loss was lowest around step {step:,} and has "
@@ -168,7 +165,7 @@ def _past_its_best(overfit: Overfit, evidence: list[Figure]) -> Finding:
         "Use the best checkpoint; a better model needs more data or more dropout, not more steps "
         f"than about {step:,}."
     )
-    return Finding(KEY, QUESTION, "yes", confidence, sentence, evidence, advice)
+    return Finding("yes", confidence, sentence, evidence, advice)
 
 
 def _learned_nothing(evaluations: Evaluations, guessing: float, evidence: list[Figure]) -> Finding:
@@ -181,11 +178,11 @@ def _learned_nothing(evaluations: Evaluations, guessing: float, evidence: list[F
         "Look whether source and target lines belong together, and try a lower learning rate with "
         "a longer warm-up."
     )
-    return Finding(KEY, QUESTION, "not yet", "high", sentence, evidence, advice)
+    return Finding("not yet", "high", sentence, evidence, advice)
 
 
 def _too_early(why: str, evidence: list[Figure]) -> Finding:
-    return Finding(KEY, QUESTION, "too early to say", "none", f"Too early to say: {why}", evidence)
+    return Finding("too early to say", "none", f"Too early to say: {why}", evidence)
 
 
 def _opening(verdict: Verdict, forecast: Forecast) -> str:
@@ -287,7 +284,7 @@ def _forecast_figures(
     round_steps = round_below(steps)
     of_round = forecast.gain(round_steps / last_step) if last_step else forecast.gain()
     bleu, trend = forecast.bleu_gain(), forecast.trend
-    figures = [
+    return recorded(
         forecast.gain().figure("expected gain in loss", "nats", _NEXT_QUARTER),
         bleu and bleu.figure("expected gain in BLEU", "BLEU", _NEXT_QUARTER),
         Figure("tokens for it", steps * pace.tokens_per_step, "tokens", note=_NEXT_QUARTER),
@@ -299,5 +296,4 @@ def _forecast_figures(
         Figure("exponent of the power law", forecast.fit.exponent, ""),
         Figure("noise of an evaluation", forecast.fit.noise, "nats"),
         Figure("evaluations used", forecast.fit.points, ""),
-    ]
-    return [figure for figure in figures if figure and figure.value is not None]
+    )

@@ -5,9 +5,6 @@ from dragoman.diagnosis.phrasing import count, listed, megabytes, percent
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.shards.passport import Passport, SplitRecord
 
-KEY = "training-set"
-QUESTION = "How big is the training set, in megabytes and in lines?"
-
 MANY_DROPPED = 0.3
 """Of the pairs: a larger share of dropped ones deserves a look at the reasons."""
 
@@ -16,14 +13,12 @@ def answer(run: RunFacts) -> Finding:
     passport = run.record.passport
     train = passport.splits.get("train") if passport else None
     if passport is None or train is None:
-        return unknown(
-            KEY, QUESTION, "the run has no manifest.json that tells of its data: it has not begun"
-        )
+        return unknown("the run has no manifest.json that tells of its data: it has not begun")
     kept_bytes = train.source.bytes + train.target.bytes
     verdict = f"{megabytes(kept_bytes)}, {train.pairs_kept:,} lines"
     sentence = _sentence(passport, train, kept_bytes)
     evidence = _evidence(passport, train, kept_bytes)
-    return Finding(KEY, QUESTION, verdict, "high", sentence, evidence, _advice(train))
+    return Finding(verdict, "high", sentence, evidence, _advice(train))
 
 
 def _sentence(passport: Passport, train: SplitRecord, kept_bytes: int) -> str:

@@ -10,14 +10,13 @@ from typing import Literal
 
 import numpy as np
 
-from dragoman.diagnosis.estimate import Estimate
+from dragoman.diagnosis.estimate import Estimate, autocorrelation
 from dragoman.diagnosis.learning.evaluations import Evaluations
 from dragoman.diagnosis.learning.power_law import LEAST_POINTS
 from dragoman.diagnosis.learning.robust_fit import (
     LEAST_NOISE,
     OUTLIER_SPREADS,
     Floats,
-    autocorrelation,
     huber_weights,
     robust_spread,
     slope_of,

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman.diagnosis.estimate import Estimate
+from dragoman.diagnosis.estimate import Estimate, autocorrelation
 from dragoman.diagnosis.learning.robust_fit import (
     LEAST_NOISE,
     ROUNDS,
     Floats,
-    autocorrelation,
     huber_weights,
     t_97_5,
     variance_inflation,

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.diagnosis.estimate import Estimate
+from dragoman.diagnosis.estimate import Estimate, autocorrelation
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -96,9 +96,3 @@ def variance_inflation(residuals: Floats) -> float:
         return 1.0
     kept = min(0.6, max(0.0, autocorrelation(residuals)))
     return (1 + kept) / (1 - kept)
-
-
-def autocorrelation(residuals: Floats) -> float:
-    """Returns the correlation of neighbors."""
-    squares = float(residuals @ residuals)
-    return float(residuals[:-1] @ residuals[1:]) / squares if squares > 0 else 0.0

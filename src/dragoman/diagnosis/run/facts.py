@@ -7,13 +7,12 @@ from functools import cached_property
 
 from dragoman.config import Config
 from dragoman.diagnosis.run.faults import FaultHistory, faults_of
-from dragoman.diagnosis.run.host_traffic import HostTraffic, host_traffic_of, link_between
+from dragoman.diagnosis.run.host_traffic import HostTraffic, host_traffic_of
 from dragoman.diagnosis.run.hosts import HostSensors, host_sensors_of
 from dragoman.diagnosis.run.record import RunRecord, read_run
 from dragoman.diagnosis.run.silences import Silence, silences_of
 from dragoman.diagnosis.run.steps import StepParts, step_parts_of
 from dragoman.diagnosis.run.timeline import RunTimeline, timeline_of
-from dragoman.diagnosis.speed.bottleneck import Link
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import StepDone
 from dragoman.telemetry.read.tables import Table
@@ -56,11 +55,6 @@ class RunFacts(RunTimeline):
     @cached_property
     def host_traffic(self) -> list[HostTraffic]:
         return host_traffic_of(self.attempts, self.steps_by_rank, self.hosts)
-
-    @cached_property
-    def link(self) -> Link:
-        """Between the hosts: what it must carry, and what it can."""
-        return link_between(self.record, self.host_traffic)
 
     @cached_property
     def silences(self) -> list[Silence]:

@@ -2,17 +2,15 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.hosts import LOOPBACK, HostSensors, host_of, is_on_one_host
-from dragoman.diagnosis.run.record import RunRecord
 from dragoman.diagnosis.run.steps import steps_of_attempt
-from dragoman.diagnosis.speed.bottleneck import Link, messages_of
-from dragoman.telemetry.read.tables import Array, Table, group_column, known_median
+from dragoman.telemetry.read.tables import Array, Table, group_column, known, known_median
 
 WAYS = ("sent", "received")
 
@@ -40,7 +38,7 @@ class HostTraffic(NamedTuple):
     def carried(self) -> float:
         """The highest rate that was seen, in either direction."""
         seen = [*self.rates.values(), *self.peak_rates.values()]
-        return max((rate for rate in seen if not math.isnan(rate)), default=math.nan)
+        return max(known(seen), default=math.nan)
 
 
 def host_traffic_of(
@@ -92,20 +90,4 @@ def _traffic_of(columns: Array, sensors: HostSensors, has_one_host: bool) -> Hos
         interface=interface,
         port_rate=sensors.port_rate(interface),
         retransmitted=again / segments if segments else math.nan,
-    )
-
-
-def link_between(record: RunRecord, nodes: Sequence[HostTraffic]) -> Link:
-    """Returns the link of the host that sends most over the port that can least: a ring is as fast
-    as that one."""
-
-    def least(values: Iterable[float]) -> float:
-        return min((value for value in values if not math.isnan(value)), default=math.nan)
-
-    return Link(
-        messages=messages_of(record.model_size.gradient_bytes),
-        bytes_per_step=max((n.bytes_per_step["sent"] for n in nodes), default=math.nan),
-        carried=least(node.carried for node in nodes),
-        port_rate=least(node.port_rate for node in nodes),
-        reading_s=max((node.reading_s for node in nodes), default=math.nan),
     )

@@ -8,6 +8,7 @@ import math
 from typing import Literal, NamedTuple
 
 from dragoman.diagnosis.run.steps import StepSplit
+from dragoman.telemetry.read.tables import known
 
 Verdict = Literal["network-bound", "latency-bound", "straggler", "input-bound", "compute-bound"]
 
@@ -52,7 +53,7 @@ class Shares(NamedTuple):
     @property
     def straggling_for_data(self) -> float:
         """Waiting for ranks that are late because they wait for their data."""
-        return min(self.late_data, _known(self.straggling))
+        return min(self.late_data, or_zero(self.straggling))
 
 
 class Link(NamedTuple):
@@ -72,8 +73,7 @@ class Link(NamedTuple):
     @property
     def capability(self) -> float:
         """The highest rate that there is reason to expect of it."""
-        known = [rate for rate in (self.carried, self.port_rate) if not math.isnan(rate)]
-        return max(known, default=math.nan)
+        return max(known([self.carried, self.port_rate]), default=math.nan)
 
 
 class Late(NamedTuple):
@@ -117,8 +117,8 @@ def candidates(shares: Shares, late: Late = NOBODY) -> dict[Verdict, float]:
     """
     for_data = 0.0 if late.is_always_the_same else shares.straggling_for_data
     found: dict[Verdict, float] = {
-        "network-bound": _known(shares.network),
-        "straggler": _known(shares.straggling) - for_data,
+        "network-bound": or_zero(shares.network),
+        "straggler": or_zero(shares.straggling) - for_data,
         "input-bound": shares.data + for_data,
     }
     return dict(sorted(found.items(), key=lambda item: -item[1]))
@@ -127,7 +127,7 @@ def candidates(shares: Shares, late: Late = NOBODY) -> dict[Verdict, float]:
 def depends_on_who_is_late(split: StepSplit) -> bool:
     """Returns whether the verdict may be another one when another rank is late."""
     shares = shares_of(split)
-    return _known(shares.straggling) + shares.data >= STILL_BOUND_SHARE
+    return or_zero(shares.straggling) + shares.data >= STILL_BOUND_SHARE
 
 
 def verdict_of(
@@ -149,13 +149,13 @@ def latency_s(split: StepSplit, link: Link) -> float:
     at most."""
     if math.isnan(link.messages):
         return 0.0
-    return min(_known(split.network_s), link.messages * split.small_message_s)
+    return min(or_zero(split.network_s), link.messages * split.small_message_s)
 
 
 def latency_explains(split: StepSplit, link: Link) -> bool:
     """Returns whether the time goes to the way and not to the bytes: so many empty messages take
     about as long, and the bytes fill nothing like the link that is known."""
-    exposed_s = _known(split.network_s)
+    exposed_s = or_zero(split.network_s)
     if not exposed_s or latency_s(split, link) < LATENCY_SHARE * exposed_s:
         return False
     needed = link.bytes_per_step / exposed_s
@@ -167,5 +167,6 @@ def data_makes_late(split: StepSplit) -> bool:
     return split.late_data_s > split.straggling_s / 2
 
 
-def _known(value: float) -> float:
+def or_zero(value: float) -> float:
+    """Returns 0 for what was not recorded."""
     return 0.0 if math.isnan(value) else value

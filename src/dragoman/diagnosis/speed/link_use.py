@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from dragoman.diagnosis.run.host_traffic import HostTraffic
+from dragoman.diagnosis.speed.bottleneck import Link, messages_of
 from dragoman.diagnosis.speed.phases import RunBottleneck
+from dragoman.telemetry.read.tables import known
 
 Comparison = Literal["as predicted", "more than predicted", "less than predicted", "no traffic"]
 
@@ -21,6 +23,18 @@ MUCH_RETRANSMITTED = 0.01
 """Of TCP's segments; links in order repeat less than a thousandth."""
 CAPPED_SHARE = 0.5
 """Of what the port announces: a link that all wait for and that never carries more is capped."""
+
+
+def link_between(hosts: Sequence[HostTraffic], gradient_bytes: int) -> Link:
+    """Returns the link of the host that sends most over the port that can least: a ring is as fast
+    as that one."""
+    return Link(
+        messages=messages_of(gradient_bytes),
+        bytes_per_step=max((host.bytes_per_step["sent"] for host in hosts), default=math.nan),
+        carried=min(known(host.carried for host in hosts), default=math.nan),
+        port_rate=min(known(host.port_rate for host in hosts), default=math.nan),
+        reading_s=max((host.reading_s for host in hosts), default=math.nan),
+    )
 
 
 def counted_against_predicted(hosts: Sequence[HostTraffic], step_s: float) -> Comparison | None:
@@ -40,8 +54,7 @@ def counted_against_predicted(hosts: Sequence[HostTraffic], step_s: float) -> Co
 
 def most_retransmitted(hosts: Sequence[HostTraffic]) -> float:
     """Returns the share of the host that retransmits most."""
-    shares = (host.retransmitted for host in hosts)
-    return max((share for share in shares if not math.isnan(share)), default=0.0)
+    return max(known(host.retransmitted for host in hosts), default=0.0)
 
 
 def by_port(hosts: Sequence[HostTraffic]) -> list[HostTraffic]:

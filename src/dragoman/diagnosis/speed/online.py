@@ -15,13 +15,7 @@ import numpy as np
 
 from dragoman.diagnosis.phrasing import percent
 from dragoman.diagnosis.run.steps import HANG_S, StepParts, StepSplit, is_hang, split_steps
-from dragoman.diagnosis.speed.bottleneck import (
-    Late,
-    Link,
-    Verdict,
-    messages_of,
-    shares_of,
-)
+from dragoman.diagnosis.speed.bottleneck import Late, Link, Verdict, messages_of, shares_of
 from dragoman.diagnosis.speed.lateness import latest, rank_name
 from dragoman.diagnosis.speed.phases import change_point, evidence_of, verdict_over
 from dragoman.diagnosis.speed.what_if import projected_steps
@@ -163,15 +157,14 @@ def _has_two_levels(values: Array) -> bool:
 def in_words(verdict: Verdict, since_step: int, split: StepSplit, link: Link, late: Late) -> str:
     """network-bound since step 400: 71 % of the step; bf16 on the wire would save about 32 %"""
     shares, projected = shares_of(split), projected_steps(split, link)
+    network = percent(shares.network)
     match verdict:
         case "network-bound":
             saving = percent(projected.saving(projected.half_bytes_s))
-            words = f"of the step; bf16 on the wire would save about {saving}"
-            words = f"{percent(shares.network)} {words}"
+            words = f"{network} of the step; bf16 on the wire would save about {saving}"
         case "latency-bound":
             saving = percent(projected.saving(projected.double_updates_s))
-            words = f"of the step; updates twice as large would save about {saving}"
-            words = f"{percent(shares.network)} {words}"
+            words = f"{network} of the step; updates twice as large would save about {saving}"
         case "straggler":
             whom = late.who if late.is_always_the_same else "now one rank and now another"
             words = f"{percent(shares.straggling)} of the step waits for {whom}"

@@ -5,59 +5,49 @@ dice. Intervals are those of as many independent samples as carry the same infor
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
+from dragoman.diagnosis.estimate import Z_95, Estimate, autocorrelation
 from dragoman.telemetry.read.tables import Array
 
-Z_95 = 1.96
 FEWEST = 4
 """Fisher's interval needs more than three samples."""
 CONSTANT = 1e-9
 """Relative scatter below which a series does not vary at all."""
 
 
-class Measured(NamedTuple):
-    value: float
-    low: float
-    """With `high`: a 95 % interval."""
-    high: float
-
-
 def varies(values: Array) -> bool:
     return bool(np.std(values) > CONSTANT * max(abs(float(np.mean(values))), 1e-300))
 
 
-def mean_of(values: Array) -> Measured:
+def mean_of(values: Array) -> Estimate:
     """Returns the mean of at least one value."""
     mean = float(values.mean())
     if len(values) < FEWEST or not varies(values):
-        return Measured(mean, mean, mean)
+        return Estimate.of(mean, 0.0)
     error = float(values.std(ddof=1)) / math.sqrt(_effective_samples(values, values))
-    return Measured(mean, mean - Z_95 * error, mean + Z_95 * error)
+    return Estimate.of(mean, error)
 
 
-def correlation(first: Array, second: Array) -> Measured | None:
+def correlation(first: Array, second: Array) -> Estimate | None:
     """Returns Pearson's, with Fisher's interval; None: too few, or one of them does not vary."""
     if len(first) < FEWEST or not (varies(first) and varies(second)):
         return None
     found = float(np.clip(np.corrcoef(first, second)[0, 1], -1.0, 1.0))
     if abs(found) > 1 - CONSTANT:
-        return Measured(found, found, found)
+        return Estimate(found, found, found)
     samples = max(float(FEWEST), _effective_samples(first, second))
     middle, reach = math.atanh(found), Z_95 / math.sqrt(samples - 3)
-    return Measured(found, math.tanh(middle - reach), math.tanh(middle + reach))
+    return Estimate(found, math.tanh(middle - reach), math.tanh(middle + reach))
 
 
 def _effective_samples(first: Array, second: Array) -> float:
     """Returns how many independent samples carry as much information."""
-    both = _autocorrelation(first) * _autocorrelation(second)
+    both = _kept(first) * _kept(second)
     return max(1.0, len(first) * (1 - both) / (1 + both))
 
 
-def _autocorrelation(values: Array) -> float:
+def _kept(values: Array) -> float:
     """Returns how much of a value is left in the next one, 0 to 1."""
-    apart = values - values.mean()
-    power = float((apart**2).sum())
-    return min(max(0.0, float((apart[1:] * apart[:-1]).sum()) / power), 0.999) if power else 0.0
+    return min(max(0.0, autocorrelation(values - values.mean())), 0.999)

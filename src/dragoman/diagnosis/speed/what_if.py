@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 from dragoman.diagnosis.run.steps import StepSplit
-from dragoman.diagnosis.speed.bottleneck import Link, latency_s
+from dragoman.diagnosis.speed.bottleneck import Link, latency_s, or_zero
 
 FASTER_LINK = 10.0
 """Times the rate: the next class of link that one can rent."""
@@ -37,7 +37,7 @@ class ProjectedSteps(NamedTuple):
 
 
 def projected_steps(split: StepSplit, link: Link) -> ProjectedSteps:
-    exposed_s = 0.0 if math.isnan(split.network_s) else split.network_s
+    exposed_s = or_zero(split.network_s)
     on_the_way_s = latency_s(split, link)
     hidden_s = hidden_network_s(split, link)
 
@@ -63,7 +63,7 @@ def projected_steps(split: StepSplit, link: Link) -> ProjectedSteps:
 def hidden_network_s(split: StepSplit, link: Link) -> float:
     """Returns the network's time beside backward: what its bytes take at the rate of the link, less
     what was waited for. NaN: the rate is not known."""
-    exposed_s = 0.0 if math.isnan(split.network_s) else split.network_s
+    exposed_s = or_zero(split.network_s)
     if link.reading_s <= exposed_s / 2:  # some readings lie within the waiting, when it was busy
         rate = link.carried
     elif link.bytes_per_step >= PORT_HOLDS * link.port_rate * exposed_s:

@@ -32,6 +32,11 @@ class Field(NamedTuple):
     is_group: bool
 
 
+def known(values: Iterable[float]) -> list[float]:
+    """Returns the values that were recorded: NaN stands for those that were not."""
+    return [value for value in values if not math.isnan(value)]
+
+
 @dataclass(frozen=True)
 class Table:
     """Equally long columns: attempt, rank, at, then the fields of an event and its two own times.

@@ -26,7 +26,7 @@ def interrupted_run(tmp_path):
 
 def test_what_faults_cost_is_told(tmp_path):
     facts = read(interrupted_run(tmp_path))
-    found = faults.finding(facts)
+    found = faults.answer(facts)
 
     assert found.verdict == "3 faults"
     assert figure(found, "lost steps") == 10 + 5 + 25  # the last attempt has saved nothing
@@ -40,4 +40,4 @@ def test_a_run_of_several_attempts_without_faults_says_so(tmp_path):
         [(0.0, started(attempt=2, first_step=2)), (1.0, step(2)), (2.0, ended)], attempt=2
     )
 
-    assert faults.finding(read(run)).verdict == "none"
+    assert faults.answer(read(run)).verdict == "none"

@@ -16,7 +16,7 @@ def test_a_long_silence_between_steps_is_a_hang(tmp_path):
             (1001.0, AttemptEnded(4, "finished", "done")),
         ]
     )
-    found = hangs.finding(read(run))
+    found = hangs.answer(read(run))
 
     assert found.verdict == "1 time"
     assert figure(found, "after step 3") == figure(found, "stood still") == 996.0
@@ -34,7 +34,7 @@ def test_evaluations_and_saves_are_no_hangs(tmp_path):
         ]
     )
 
-    assert hangs.finding(read(run, 1002.0)) is None
+    assert hangs.answer(read(run, 1002.0)) is None
 
 
 def test_a_run_that_stands_still_now_hangs_though_its_sensors_go_on(tmp_path):
@@ -46,14 +46,14 @@ def test_a_run_that_stands_still_now_hangs_though_its_sensors_go_on(tmp_path):
             *((float(s), SensorReading({"cpu/percent": 3.0})) for s in range(4, 2400)),
         ]
     )
-    found = hangs.finding(read(run, 2401.0))
+    found = hangs.answer(read(run, 2401.0))
 
     assert found.verdict == "hangs now"
     assert "since step 3" in found.sentence
 
 
 def test_a_killed_run_did_not_hang(tmp_path):
-    assert hangs.finding(read(write_steps(new_run(tmp_path), lambda *_: with_parts()))) is None
+    assert hangs.answer(read(write_steps(new_run(tmp_path), lambda *_: with_parts()))) is None
 
 
 def test_a_step_that_took_an_hour_is_a_hang(tmp_path):
@@ -62,7 +62,7 @@ def test_a_step_that_took_an_hour_is_a_hang(tmp_path):
         lambda rank, number: with_parts(communication=3600.0 if number == 30 else 0.05),
     )
 
-    assert "after step 29 (waiting for the network)" in hangs.finding(read(run)).sentence
+    assert "after step 29 (waiting for the network)" in hangs.answer(read(run)).sentence
 
 
 def test_a_hang_that_nothing_explains_has_no_cause(tmp_path):
@@ -71,4 +71,4 @@ def test_a_hang_that_nothing_explains_has_no_cause(tmp_path):
         lambda rank, number: with_parts(forward=3600.0 if number == 30 else 0.3),
     )
 
-    assert hangs.finding(read(run)).sentence == "Nothing happened for 1 h after step 29."
+    assert hangs.answer(read(run)).sentence == "Nothing happened for 1 h after step 29."

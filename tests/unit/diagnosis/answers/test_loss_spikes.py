@@ -2,12 +2,12 @@ import pytest
 from unit.diagnosis.learning_run import figure, learned
 from unit.report.fake_run import WALL_AT, FakeRun, started, step
 
-from dragoman.diagnosis.answers.loss_spikes import finding
+from dragoman.diagnosis.answers.loss_spikes import answer
 from dragoman.diagnosis.run.facts import read_facts
 
 
 def test_a_calm_run_is_not_spoken_of(tmp_path):
-    assert learned(tmp_path / "run", [2.0] * 30).asked(finding) is None
+    assert learned(tmp_path / "run", [2.0] * 30).asked(answer) is None
 
 
 def test_spikes_are_named(tmp_path):
@@ -16,7 +16,7 @@ def test_spikes_are_named(tmp_path):
         [2.0] * 50,
         losses=lambda number: 9.0 if number in (20_000, 30_000) else 3.0,
     )
-    found = run.asked(finding)
+    found = run.asked(answer)
     assert found is not None
     assert found.verdict == "spikes"
     assert figure(found, "loss spikes").value == 2
@@ -28,7 +28,7 @@ def test_a_diverged_run_gets_advice(tmp_path):
     run = learned(
         tmp_path / "run", [2.0] * 50, losses=lambda number: 3.0 if number < 40_000 else 8.0
     )
-    found = run.asked(finding)
+    found = run.asked(answer)
     assert found is not None
     assert (found.verdict, found.confidence) == ("diverged", "high")
     assert figure(found, "diverged since step").value == pytest.approx(40_000, abs=5000)
@@ -43,7 +43,7 @@ def test_skipped_updates_are_counted(tmp_path):
     events = [(float(n), step(n, updated=n not in skipped)) for n in range(1, 12)]
     fake.with_events([(0.0, started()), *events])
     facts = read_facts(fake.directory, read_at=WALL_AT)
-    found = finding(facts)
+    found = answer(facts)
     assert found is not None
     assert found.verdict == "skipped updates"
     updates = figure(found, "skipped updates")

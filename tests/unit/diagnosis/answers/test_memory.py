@@ -18,7 +18,7 @@ def test_memory_near_its_limit_is_told(tmp_path, peak, is_told):
         beside=lambda *_: [(0.5, DeviceFound("cuda:0", "V100", "fp16", None, 16e9))],
     )
 
-    assert (memory.finding(read(run)) is not None) == is_told
+    assert (memory.answer(read(run)) is not None) == is_told
 
 
 def test_ranks_of_one_host_share_its_memory(tmp_path):
@@ -30,12 +30,12 @@ def test_ranks_of_one_host_share_its_memory(tmp_path):
         path = run.directory.events_of(1, rank)
         path.write_text(path.read_text().replace("host-1", "host-0"))
 
-    assert figure(memory.finding(read(run)), "host-0, peak") == 1.0
+    assert figure(memory.answer(read(run)), "host-0, peak") == 1.0
 
 
 def test_steps_that_ran_out_of_memory_are_counted(tmp_path):
     incident = Incident(9, "out-of-memory", "", ranks=(1,), pieces=2)
-    found = memory.finding(read(usual_run(tmp_path, beside=lambda *_: [(20.0, incident)])))
+    found = memory.answer(read(usual_run(tmp_path, beside=lambda *_: [(20.0, incident)])))
 
     assert found.verdict == "ran out"
     assert figure(found, "steps that ran out of memory") == 1

@@ -9,6 +9,6 @@ def test_padding_is_told_when_it_is_much(tmp_path):
         return lambda *_: {"counts": own}
 
     run = write_steps(new_run(tmp_path), lambda *_: with_parts(), more=counts(550.0))
-    assert padding.finding(read(run)).verdict == "45 %"
+    assert padding.answer(read(run)).verdict == "45 %"
     run = write_steps(run, lambda *_: with_parts(), more=counts(960.0))
-    assert padding.finding(read(run)) is None
+    assert padding.answer(read(run)) is None

@@ -2,7 +2,7 @@ import pytest
 from unit.diagnosis.learning_run import figure
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
-from dragoman.diagnosis.answers.quality import finding
+from dragoman.diagnosis.answers.quality import answer
 from dragoman.diagnosis.run.facts import read_facts
 from dragoman.rundir import write_json
 
@@ -25,7 +25,7 @@ def fake(tmp_path) -> FakeRun:
 
 def asked(fake: FakeRun):
     facts = read_facts(fake.directory, read_at=WALL_AT)
-    return finding(facts)
+    return answer(facts)
 
 
 def with_evaluations(fake: FakeRun, *evaluations) -> FakeRun:

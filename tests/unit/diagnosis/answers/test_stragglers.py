@@ -13,7 +13,7 @@ def test_several_that_always_are_late_are_not_late_in_turn(tmp_path):
         return with_parts(backward=0.6 + late_s, communication=0.8 - late_s)
 
     facts = read(write_steps(new_run(tmp_path), parts, ranks=4))
-    found = stragglers.finding(facts)
+    found = stragglers.answer(facts)
 
     assert found.verdict == "host-1 and host-3"
     assert "in turn" not in found.sentence
@@ -28,7 +28,7 @@ def test_one_early_rank_makes_no_stragglers_of_the_others(tmp_path):
         late_s = 0.0 if number % 6 == rank else 0.7 + 0.01 * ((5 * number + rank) % 6)
         return with_parts(backward=0.6 + late_s, communication=0.8 - late_s)
 
-    found = stragglers.finding(read(write_steps(new_run(tmp_path), parts, ranks=6)))
+    found = stragglers.answer(read(write_steps(new_run(tmp_path), parts, ranks=6)))
 
     assert found.verdict == "several in turn"
 
@@ -38,7 +38,7 @@ def test_stragglers_that_change_are_all_named(tmp_path):
         is_late = number // 10 % 2 == rank
         return with_parts(backward=1.1 if is_late else 0.6, communication=0.05 if is_late else 0.55)
 
-    found = stragglers.finding(read(write_steps(new_run(tmp_path), parts)))
+    found = stragglers.answer(read(write_steps(new_run(tmp_path), parts)))
 
     assert found.verdict == "several in turn"
     assert "host-0" in found.sentence
@@ -51,6 +51,6 @@ def test_one_that_is_late_now_and_then_and_then_much_is_still_the_one(tmp_path):
         waits = 2.05 if rank == 0 and number % 4 == 0 else 0.05
         return with_parts(backward=2.6 if is_late else 0.6, communication=waits)
 
-    found = stragglers.finding(read(write_steps(new_run(tmp_path), parts)))
+    found = stragglers.answer(read(write_steps(new_run(tmp_path), parts)))
 
     assert found.verdict == "host-1"

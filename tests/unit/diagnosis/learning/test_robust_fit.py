@@ -7,7 +7,6 @@ import pytest
 from unit.diagnosis.learning_run import noise
 
 from dragoman.diagnosis.learning.robust_fit import (
-    autocorrelation,
     change_per,
     huber_weights,
     robust_spread,
@@ -70,12 +69,6 @@ def test_outliers_weigh_less_and_do_not_widen_the_spread():
     residuals[7] = 1.0
     assert robust_spread(residuals) == pytest.approx(spread, rel=0.05)
     assert huber_weights(residuals)[7] == pytest.approx(2.5 * robust_spread(residuals))
-
-
-def test_neighbors_that_err_alike_are_correlated():
-    assert autocorrelation(noise(1000, 1.0, 4)) == pytest.approx(0.0, abs=0.1)
-    assert autocorrelation(np.repeat(noise(500, 1.0, 4), 2)) == pytest.approx(0.5, abs=0.1)
-    assert autocorrelation(np.zeros(5)) == 0.0
 
 
 def test_the_findings_of_a_running_training_import_no_scipy_at_their_start():

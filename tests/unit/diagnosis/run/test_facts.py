@@ -15,6 +15,7 @@ from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 
 import dragoman
 from dragoman.diagnosis.run import attempts, facts, record
+from dragoman.model.size import size_of
 from dragoman.report.write import write_report
 from dragoman.rundir import RunDir
 
@@ -90,3 +91,13 @@ def test_a_fact_is_the_same_value_each_time(tmp_path):
     run = read(write_steps(new_run(tmp_path), lambda *_: with_parts()))
     for name in ("attempts", "steps", "steps_by_rank", "step_parts", "faults", "hosts", "silences"):
         assert getattr(run, name) is getattr(run, name)
+
+
+def test_the_model_has_the_size_that_its_settings_and_its_tokenizer_give(tmp_path):
+    run = new_run(tmp_path)
+    before = read(run)
+    assert before.record.vocabulary == before.config.tokenizer.vocabulary
+
+    facts = read(run.with_manifest())
+    assert facts.record.vocabulary == facts.record.passport.vocabulary
+    assert facts.record.model_size == size_of(facts.config.model, facts.record.vocabulary)

@@ -51,10 +51,3 @@ def test_hosts_that_have_counted_nothing_are_left_out(tmp_path):
     run = write_steps(new_run(tmp_path), lambda *_: with_parts())
 
     assert read(run).host_traffic == []
-
-
-def test_the_link_between_hosts_is_as_good_as_the_worst_of_them(tmp_path):
-    run = write_steps(new_run(tmp_path), lambda *_: with_parts(), more=counted, beside=sensors)
-    link = read(run).link
-
-    assert (link.bytes_per_step, link.port_rate) == (2e6, 5e7)

@@ -9,6 +9,7 @@ from dragoman.diagnosis.speed.link_use import (
     by_port,
     capped_host,
     counted_against_predicted,
+    link_between,
     most_retransmitted,
 )
 from dragoman.diagnosis.speed.phases import RunBottleneck
@@ -51,6 +52,18 @@ def test_counted_bytes_are_compared_with_what_the_algorithm_must_send(sent, pred
 
 def test_bytes_that_nobody_counted_compare_with_nothing():
     assert counted_against_predicted([], step_s=1.0) is None
+
+
+def test_the_link_between_hosts_is_as_good_as_the_worst_of_them():
+    hosts = [host("a", sent=1e6, port_rate=5e7), host("b", sent=2e6, port_rate=1e8), host("c")]
+    link = link_between(hosts, gradient_bytes=26 * 2**20)
+
+    assert (link.bytes_per_step, link.carried, link.port_rate) == (100e6, 1e6, 5e7)
+    assert (link.messages, link.reading_s) == (3.0, 1.0)
+
+
+def test_nothing_is_known_of_the_link_of_hosts_that_have_counted_nothing():
+    assert math.isnan(link_between([], gradient_bytes=1).capability)
 
 
 def test_the_host_that_retransmits_most_counts():

@@ -10,6 +10,7 @@ from dragoman.telemetry.read.tables import (
     events_of_attempt,
     fields_of,
     group_column,
+    known,
     known_mean,
     known_median,
     last_event_by_rank,
@@ -103,3 +104,7 @@ def test_what_is_missing_is_no_part_of_a_mean_or_median():
 
     assert (known_mean(column), known_median(column)) == (4.0, 2.0)
     assert np.isnan([known_mean(column[1:2]), known_median(column[:0])]).all()
+
+
+def test_values_that_were_not_recorded_are_not_known():
+    assert known([1.0, float("nan"), 0.0]) == [1.0, 0.0]
