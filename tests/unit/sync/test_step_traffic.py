@@ -4,7 +4,7 @@ import torch
 from dragoman.distributed.group import Group
 from dragoman.sync import step_traffic
 from dragoman.sync.step_traffic import StepTraffic
-from dragoman.telemetry.sensors.interface import Passed
+from dragoman.telemetry.sensors.interface import InterfaceCounters
 
 CPU = torch.device("cpu")
 HOSTS = ["n1", "n2"]
@@ -13,9 +13,9 @@ HOSTS = ["n1", "n2"]
 @pytest.fixture
 def counters(monkeypatch):
     """What the kernel has counted on the interface, which the test sets."""
-    found = {"now": Passed(1000, 500)}
+    found = {"now": InterfaceCounters(1000, 500)}
     monkeypatch.setattr(step_traffic, "interface_between_ranks", lambda: "eth0")
-    monkeypatch.setattr(step_traffic, "passed", lambda interface: found["now"])
+    monkeypatch.setattr(step_traffic, "read_interface_counters", lambda interface: found["now"])
     return found
 
 
@@ -26,7 +26,7 @@ def traffic(config, group):
 def test_a_step_has_the_bytes_that_passed_since_it_began(counters, digits_config):
     found = traffic(digits_config, Group(0, 2, 0, CPU))
     found.begin_step()
-    counters["now"] = Passed(5000, 700)
+    counters["now"] = InterfaceCounters(5000, 700)
     of_step = found.of_step()
     assert (of_step["sent"], of_step["received"]) == (4000, 200)
     assert of_step["predicted"] > 4 * 1_000_000  # the gradients, and the headers of packets
