@@ -137,6 +137,6 @@ def _why_not_learned(message: str, settings: TokenizerSettings) -> str:
         )
     return (
         "the tokenizer could not be learned from this text with tokenizer.vocabulary = "
-        f"{settings.vocabulary}; check the files of data.train, or name a model that is learned "
-        f"already in tokenizer.model (SentencePiece says: {message.strip()})"
+        f"{settings.vocabulary}; check the files of data.train, or name an existing "
+        f"model in tokenizer.model (SentencePiece: {message.strip()})"
     )

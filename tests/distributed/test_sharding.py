@@ -64,4 +64,4 @@ def test_memory_that_runs_out_ends_all_sharded_ranks_with_one_sentence(two):
     errors = [line for line in two.done.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
     assert "rank 1 on " in errors[0]
-    assert "with training.sharding = full no rank can go on without it" in errors[0]
+    assert "with training.sharding = full no rank can continue without it" in errors[0]

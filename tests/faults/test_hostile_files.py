@@ -199,7 +199,7 @@ def test_a_compiled_catalog_with_absurd_offsets_is_not_whole(tmp_path):
         struct.pack("<7I", 0x950412DE, 0, 0xFFFFFFFF, 0xFFFFFFF0, 28, 0, 0),
     ):
         path.write_bytes(content)
-        with pytest.raises(UserError, match=r"a\.mo: not a whole catalog"):
+        with pytest.raises(UserError, match=r"a\.mo: not a complete catalog"):
             list(read_catalog(path))
 
 

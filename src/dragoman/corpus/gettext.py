@@ -217,7 +217,7 @@ def _unescape(text: str, path: Path, number: int) -> str:
 
 
 def _read_mo(content: bytes, path: Path) -> Iterator[Message]:
-    """The format of https://www.gnu.org/software/gettext/manual/html_node/MO-Files.html.
+    """Reads the format of https://www.gnu.org/software/gettext/manual/html_node/MO-Files.html.
 
     Python's own reader gives up the plurals of the source language.
     """

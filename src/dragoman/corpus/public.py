@@ -244,7 +244,7 @@ def corpus_from_entry(entry: dict[str, Any]) -> PublicCorpus:
 
 
 def _mtdata_index(cache: Path) -> Path:
-    """mtdata's index as lines of JSON, written by mtdata itself and kept in our cache.
+    """Returns mtdata's index as lines of JSON, written by mtdata itself and kept in our cache.
 
     In a process of its own, because importing mtdata's index builds all of it (43 s, 760 MB on two
     busy cores), reads a pickle of it ever after (6 s, 480 MB), configures the root logger, and runs

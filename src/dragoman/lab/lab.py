@@ -122,7 +122,7 @@ class Lab:
 
     @property
     def ssh_config(self) -> Path:
-        """For `ssh -F`."""
+        """The configuration for `ssh -F`."""
         return self.layout.ssh_config
 
     @property

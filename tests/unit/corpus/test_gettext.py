@@ -244,7 +244,7 @@ def test_the_charset_of_a_compiled_catalog_counts(tmp_path):
 
 @pytest.mark.parametrize("charset", [b"UTF-8", b"klingon"])
 def test_a_compiled_catalog_with_the_wrong_charset_is_refused(tmp_path, charset):
-    with pytest.raises(UserError, match=r"a\.mo: not a whole catalog"):
+    with pytest.raises(UserError, match=r"a\.mo: not a complete catalog"):
         read_compiled(tmp_path, (b"five", b"f\xfcnf"), charset=charset)
 
 
@@ -253,7 +253,7 @@ def test_a_compiled_catalog_cut_anywhere_is_refused(tmp_path):
     path = tmp_path / "a.mo"
     for length in range(4, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(UserError, match=r"a\.mo: not a whole catalog"):
+        with pytest.raises(UserError, match=r"a\.mo: not a complete catalog"):
             list(read_catalog(path))
 
 

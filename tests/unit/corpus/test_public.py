@@ -213,7 +213,7 @@ def test_a_table_becomes_two_files_without_the_lines_between_documents(
     english, german = fetch_public(NEWS["did"], EN_DE, cache, mirror.as_uri())
     assert english.read_text() == "one\ntwo\n"
     assert german.read_text() == "eins\nzwei\n"
-    assert "left out 3 of 5 lines" in caplog.text
+    assert "skipped 3 of 5 lines" in caplog.text
 
 
 def test_the_columns_of_a_table_are_those_of_its_entry(cache, mirror, mtdata):

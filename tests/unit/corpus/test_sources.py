@@ -71,7 +71,7 @@ def test_a_truncated_archive_is_named(tmp_path, suffix):
     whole = compress(b"".join(b"line %d\n" % n for n in range(10_000)))
     (tmp_path / f"b.{suffix}").write_bytes(whole[: len(whole) // 2])
     source = TextSource(kind="text", source=f"b.{suffix}", target=f"b.{suffix}")
-    with pytest.raises(UserError, match=rf"b\.{suffix}.*bring it again"):
+    with pytest.raises(UserError, match=rf"b\.{suffix}.*get it again"):
         list(read_pairs(data(tmp_path, source), "train"))
 
 

@@ -136,7 +136,7 @@ def test_lines_come_before_the_file_is_read_to_its_end(tmp_path):
 def test_a_damaged_archive_is_one_sentence(tmp_path, suffix):
     whole = COMPRESS[suffix](b"".join(b"line %d\n" % number for number in range(10_000)))
     torn = whole[:10] + bytes(byte ^ 255 for byte in whole[10:])
-    with pytest.raises(UserError, match=rf"a\.{suffix}: .*bring it again"):
+    with pytest.raises(UserError, match=rf"a\.{suffix}: .*get it again"):
         list(read_lines(write(tmp_path, torn, f"a.{suffix}")))
 
 
@@ -154,7 +154,7 @@ def test_what_follows_a_whole_stream_is_not_ignored(tmp_path, suffix, damage):
     first, second = COMPRESS[suffix](b"one\n"), bytearray(COMPRESS[suffix](b"two\n"))
     second[0] ^= 0xFF
     rest = bytes(second) if damage == "header" else b"<html>404</html>"
-    with pytest.raises(UserError, match=rf"a\.{suffix}: .*bring it again"):
+    with pytest.raises(UserError, match=rf"a\.{suffix}: .*get it again"):
         list(read_lines(write(tmp_path, first + rest, f"a.{suffix}")))
 
 
@@ -168,7 +168,7 @@ def test_a_truncated_zstandard_archive_is_named(tmp_path):
     zstd = pytest.importorskip("backports.zstd")
     whole = zstd.compress(b"".join(b"line %d\n" % number for number in range(10_000)))
     for broken in (whole[: len(whole) // 2], b"not an archive"):
-        with pytest.raises(UserError, match=r"a\.zst: .*bring it again"):
+        with pytest.raises(UserError, match=r"a\.zst: .*get it again"):
             list(read_lines(write(tmp_path, broken, "a.zst")))
 
 

@@ -92,7 +92,7 @@ def test_a_folder_with_other_things_in_it_is_not_touched(digits_config):
     folder = Path(digits_config.data.prepared)
     folder.mkdir()
     (folder / "thesis.txt").write_text("three years of work")
-    with pytest.raises(UserError, match="nothing was touched"):
+    with pytest.raises(UserError, match="nothing was changed"):
         prepare(digits_config)
     assert (folder / "thesis.txt").read_text() == "three years of work"
 
@@ -185,7 +185,7 @@ def test_a_local_file_with_another_hash_than_the_recipe_gives_is_refused_with_bo
     key = {"valid": "validation"}.get(split, split)
     with pytest.raises(UserError) as caught:
         prepare(with_hashes(digits, split, wrong))
-    both = f"its sha256 is {right[1]} and data.{key}.0.sha256 says {wrong[1]}"
+    both = f"its sha256 is {right[1]} and data.{key}.0.sha256 is {wrong[1]}"
     assert str(caught.value).startswith(f"{digits.parent}/{split}.de: {both}")
 
 
@@ -221,7 +221,7 @@ def test_a_file_that_grows_while_it_is_hashed_is_refused(digits):
     path = digits.parent / "train.en"
     size = path.stat().st_size
     for other in (size - 1, size + 1):
-        with pytest.raises(UserError, match=r"train\.en: changes while it is read"):
+        with pytest.raises(UserError, match=r"train\.en: changed while it was read"):
             plan._hash(path, other)
 
 

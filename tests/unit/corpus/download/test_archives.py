@@ -79,7 +79,7 @@ def test_an_empty_member_is_a_file_too(tmp_path):
 @pytest.mark.parametrize("member", ["../out.txt", "/tmp/out.txt", "a/../../out.txt"])
 def test_a_member_that_leads_out_of_its_folder_is_refused(tmp_path, name, member):
     archive = write_archive(tmp_path / name, {member: b"evil"})
-    with pytest.raises(UserError, match="leads out"):
+    with pytest.raises(UserError, match="points outside"):
         extract_member(archive, member, tmp_path / "deep" / "out")
     assert not (tmp_path / "deep" / "out.txt").exists()
 
@@ -166,5 +166,5 @@ def test_a_whole_archive_is_unpacked_below_its_folder(tmp_path, name):
     extract_all(write_archive(tmp_path / name), tmp_path / "out")
     found = {file: (tmp_path / "out" / file).read_bytes() for file in FILES}
     assert found == FILES
-    with pytest.raises(UserError, match=rf"{name}: \.\./out\.txt leads out"):
+    with pytest.raises(UserError, match=rf"{name}: \.\./out\.txt points outside"):
         extract_all(write_archive(tmp_path / name, {"../out.txt": b""}), tmp_path / "out")

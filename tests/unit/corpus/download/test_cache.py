@@ -128,7 +128,7 @@ def test_a_mirror_or_a_server_that_leads_to_no_address_is_named(server, get):
     with pytest.raises(UserError, match=r"http://\[/127.*data\.mirror"):
         get(mirror="http://[")
     server.answers = [lambda handler: handler.send(302, b"", Location="http://[/x")]
-    with pytest.raises(UserError, match=r"corpus\.bin: .*sends us on to, is not an address"):
+    with pytest.raises(UserError, match=r"corpus\.bin: .*redirects to, is not an address"):
         get()
 
 

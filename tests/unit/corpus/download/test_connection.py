@@ -25,7 +25,7 @@ def test_a_refused_connection_is_said_at_once(server, get, pauses):
 
 
 def test_a_name_that_cannot_be_resolved_is_said_at_once(get, pauses):
-    with pytest.raises(UserError, match=r"no server of that name.*by hand.*data\.mirror"):
+    with pytest.raises(UserError, match=r"its name cannot be resolved.*by hand.*data\.mirror"):
         get("http://corpus.invalid/x")
     assert pauses == []
 
@@ -49,12 +49,12 @@ def test_a_secure_address_is_not_followed_to_an_insecure_one(server, get, tmp_pa
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     url = server.url.replace("http:", "https:")
-    with pytest.raises(UserError, match="certificate does not hold"):
+    with pytest.raises(UserError, match="certificate is not valid"):
         get(url)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     insecure = "http://corpus.invalid/x"
     server.answers = [lambda handler: handler.send(302, b"", Location=insecure)]
-    with pytest.raises(UserError, match=f"sends us on to {insecure}"):
+    with pytest.raises(UserError, match=f"redirects to {insecure}"):
         get(url)
     server.answers = [lambda handler: handler.send(302, b"", Location="/elsewhere")]
     assert get(url).read_bytes() == CONTENT
@@ -64,7 +64,7 @@ def test_a_server_that_dribbles_is_given_up_after_some_tries(server, get, pauses
     monkeypatch.setattr(connection, "PACE_WINDOW_S", 0.05)
     monkeypatch.setattr(connection, "SLOWEST_BYTES_PER_S", 100_000)
     server.answers = [lambda handler: endless(handler, b"x", 0.001)] * (len(PAUSES_S) + 1)
-    with pytest.raises(UserError, match="sends less than 100000 bytes a second"):
+    with pytest.raises(UserError, match="sends less than 100000 bytes per second"):
         get()
     assert pauses == list(PAUSES_S)
 
@@ -86,7 +86,7 @@ def test_an_answer_that_never_comes_to_the_file_is_given_up_in_a_short_sentence(
             pass
 
     server.answers = [only_headers] * (len(PAUSES_S) + 1)
-    with pytest.raises(UserError, match=r"no end before the file begins|the connection broke") as e:
+    with pytest.raises(UserError, match=r"headers are too long|the connection broke") as e:
         get()
     sentence = str(e.value)
     assert len(sentence) < 1000
