@@ -12,7 +12,6 @@ from scenarios.world import Life
 from dragoman.config import parse_config
 from dragoman.diagnosis.answers import network
 from dragoman.diagnosis.run.facts import read_facts
-from dragoman.diagnosis.run.host_traffic import gradient_bytes
 from dragoman.diagnosis.speed.lateness import latest, names_of_ranks
 from dragoman.diagnosis.watch import watch
 from dragoman.rundir import RunDir
@@ -105,7 +104,7 @@ def test_a_run_is_judged_live_as_in_its_report(name, verdict, tmp_path):
     run, by_rank = recorded_run(name, tmp_path / "run")
     (attempt,) = run.attempts
     hosts = [attempt.hosts[rank] for rank in sorted(by_rank)]
-    observer = watch(run.config, hosts, gradient_bytes(run.record), run.evaluations)
+    observer = watch(run.config, hosts, run.record.model_size.gradient_bytes, run.evaluations)
     logged = [
         observer.after_step(events[0], [RankParts.of(event.parts_s) for event in events])
         for events in zip(*(by_rank[rank] for rank in sorted(by_rank)), strict=True)
@@ -136,7 +135,7 @@ def test_a_run_is_judged_live_as_in_its_report(name, verdict, tmp_path):
 def test_where_the_network_cannot_be_told_from_computing_neither_blames_it(tmp_path):
     run, by_rank = recorded_run("sharded", tmp_path / "run")
     hosts = list(run.attempts[0].hosts.values())
-    observer = watch(run.config, hosts, gradient_bytes(run.record), [])
+    observer = watch(run.config, hosts, run.record.model_size.gradient_bytes, [])
     for events in zip(*by_rank.values(), strict=True):
         parts = [RankParts.of(event.parts_s) for event in events]
         assert observer.after_step(events[0], parts) is None
