@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,12 +110,17 @@ def read_alike(pattern: Pattern, integers: Set[int], lines: Lines, among: Array)
         return None
     found = among[lines.colons[among] == pattern.colons]
     cuts = _cuts(pattern, lines, found)
-    for is_like in (_are_in_order, _have_numbers, partial(_have_texts, pattern.texts)):
-        mask = np.logical_and.reduce(is_like(lines.text, cuts), axis=1)
-        if not mask.all():
-            found, cuts = found[mask], cuts[mask]
+    found, cuts = _where(_are_in_order(cuts), found, cuts)
+    found, cuts = _where(_have_texts(pattern.texts, lines.text, cuts), found, cuts)
     numbers = _numbers(lines.text, cuts, integers)
+    if numbers is None:
+        found, cuts = _where(_have_numbers(lines.text, cuts), found, cuts)
+        numbers = _numbers(lines.text, cuts, integers)
     return Alike(found, numbers) if numbers and len(found) else None
+
+
+def _where(mask: Array, found: Array, cuts: Array) -> tuple[Array, Array]:
+    return (found, cuts) if mask.all() else (found[mask], cuts[mask])
 
 
 def _cuts(pattern: Pattern, lines: Lines, found: Array) -> Array:
@@ -131,19 +135,13 @@ def _cuts(pattern: Pattern, lines: Lines, found: Array) -> Array:
     return cuts
 
 
-def _are_in_order(_: bytes, cuts: Array) -> Array:
-    """Returns for each number whether it has any digits: Arrow must not be given cuts that go
-    back."""
-    return cuts[:, 1:-1:2] < cuts[:, 2:-1:2]
-
-
-def _have_numbers(text: bytes, cuts: Array) -> Array:
-    """Returns for each number whether it begins like one, rather than like null or a word."""
-    return _MAY_BEGIN_A_NUMBER[np.frombuffer(text, np.uint8)[cuts[:, 1:-1:2]]]
+def _are_in_order(cuts: Array) -> Array:
+    """Returns a mask of the lines, as those below. Arrow must not be given cuts that go back."""
+    return _all_of_each(cuts[:, 1:-1:2] < cuts[:, 2:-1:2])
 
 
 def _have_texts(texts: Sequence[bytes], text: bytes, cuts: Array) -> Array:
-    """Returns for each text before, between and behind the numbers whether it is the pattern's."""
+    """Returns which lines have the texts before, between and behind their numbers."""
     import pyarrow.compute as pc  # noqa: PLC0415
 
     lengths = np.zeros(cuts.shape[1], dtype=np.int32)
@@ -153,7 +151,18 @@ def _have_texts(texts: Sequence[bytes], text: bytes, cuts: Array) -> Array:
     expected = _pieces(b"".join(texts) * len(cuts), begins[:, None] + in_line)
     is_same = pc.equal(_pieces(text, cuts), expected).buffers()[1]
     bits = np.unpackbits(np.frombuffer(is_same, np.uint8), count=cuts.size, bitorder="little")
-    return bits.reshape(cuts.shape)[:, ::2]
+    return _all_of_each(bits.reshape(cuts.shape)[:, ::2])
+
+
+def _have_numbers(text: bytes, cuts: Array) -> Array:
+    """Returns which lines have numbers where they must be, rather than null or a word."""
+    first = np.frombuffer(text, np.uint8)[cuts[:, 1:-1:2]]
+    return _all_of_each(_MAY_BEGIN_A_NUMBER[first])
+
+
+def _all_of_each(masks: Array) -> Array:
+    holds: Array = np.logical_and.reduce(masks, axis=1)
+    return holds
 
 
 def _numbers(text: bytes, cuts: Array, integers: Set[int]) -> list[Array] | None:
