@@ -17,7 +17,7 @@ HOST_LEFT = 0.05
 """Of a host's memory: the system begins to swap, or ends a process."""
 
 
-class Peak(NamedTuple):
+class MemoryPeak(NamedTuple):
     where: str
     used_bytes: float
     total_bytes: float
@@ -66,9 +66,9 @@ def answer(run: RunFacts) -> Finding | None:
     )
 
 
-def _device_peaks(attempt: Attempt, run: RunFacts) -> list[Peak]:
+def _device_peaks(attempt: Attempt, run: RunFacts) -> list[MemoryPeak]:
     """Returns the peak of each GPU; on CPUs the ranks of a host share its memory."""
-    gpus: list[Peak] = []
+    gpus: list[MemoryPeak] = []
     used_on_host: dict[str, float] = defaultdict(float)
     host_bytes: dict[str, float] = {}
     for rank, device in attempt.devices.items():
@@ -80,19 +80,19 @@ def _device_peaks(attempt: Attempt, run: RunFacts) -> list[Peak]:
             continue
         used, host = float(np.nanmax(own)), host_of(attempt, rank)
         if device.device.startswith("cuda"):
-            gpus.append(Peak(f"{device.device} on {host}", used, device.memory_bytes))
+            gpus.append(MemoryPeak(f"{device.device} on {host}", used, device.memory_bytes))
         else:
             used_on_host[host] += used
             host_bytes[host] = device.memory_bytes
-    return gpus + [Peak(host, used, host_bytes[host]) for host, used in used_on_host.items()]
+    return gpus + [MemoryPeak(host, used, host_bytes[host]) for host, used in used_on_host.items()]
 
 
-def _host_peaks(run: RunFacts) -> list[Peak]:
+def _host_peaks(run: RunFacts) -> list[MemoryPeak]:
     """Returns the hosts whose own sensors say that next to nothing was left."""
     found = []
     for host, sensors in run.hosts.items():
         left = sensors.levels("memory/available_bytes")
         total = sensors.mean("memory/total_bytes")
         if len(left) and total > 0 and left.min() < HOST_LEFT * total:
-            found.append(Peak(host, total - float(left.min()), total))
+            found.append(MemoryPeak(host, total - float(left.min()), total))
     return found

@@ -104,9 +104,8 @@ def answer(run: RunFacts) -> Finding:
     if forecast is None:
         missing = max(1, LEAST_POINTS - len(after))
         return _too_early(
-            f"{there_are(len(after), 'evaluation')} after "
-            f"the warm-up, and a trend with its noise needs {LEAST_POINTS}. After "
-            f"{count(missing, 'more evaluation')} it can be said.",
+            f"{there_are(len(after), 'evaluation')} after the warm-up, and a trend with its noise "
+            f"needs {LEAST_POINTS}. After {count(missing, 'more evaluation')} it can be said.",
             evidence,
         )
     evidence += _forecast_figures(forecast, pace, config.cost.currency, last_step)
