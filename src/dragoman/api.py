@@ -116,6 +116,10 @@ def train(
         raise UserError(f"stop = {stop!r} should be a threading.Event")
     config = _config_of(recipe, overrides)
     directory = run_folder(config, None if run is None else Path(run))
+    try:
+        str(directory.root).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"run = {str(run)!r} should be a path in UTF-8") from None
     cluster = load_cluster(str(hosts)) if hosts else None
     claim_and_prepare(config, directory, workers, cluster, oversubscribe)
     given, log = Orders(), WorkerLog()
@@ -174,11 +178,11 @@ def _in_thread(work: Callable[[], int], given: "Orders", stop: threading.Event |
     while not has_ended:
         try:
             has_ended = bool(wait([outcome], WAKE_EVERY_S).done)
-            if stop and stop.is_set() and not is_stopping:
+            if stop and not is_stopping and stop.is_set():
                 is_stopping = True
                 given.ask()
         except BaseException as error:
-            interrupt = error
+            interrupt, is_stopping = error, True
             given.ask()
     if interrupt:
         raise interrupt

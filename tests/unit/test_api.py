@@ -247,6 +247,13 @@ def test_wrong_arguments_are_refused_before_anything_is_written(digits, wrong):
     assert not run.exists()
 
 
+def test_a_run_whose_name_no_file_could_hold_is_refused(digits):
+    run = digits.parent / "run\udcff"
+    with pytest.raises(dragoman.UserError, match="UTF-8"):
+        dragoman.train(digits, run=run)
+    assert not run.exists()
+
+
 @pytest.mark.parametrize("wrong", [None, 5, [3], {3: 4}, "training.steps=3", b"x"])
 def test_overrides_of_another_type_are_refused(digits, wrong):
     with pytest.raises(dragoman.UserError, match="should be a mapping or a list"):
