@@ -53,6 +53,9 @@ class Diagnosis:
     def __iter__(self) -> Iterator["Answer"]:
         return iter([*self.answers, *self.also])
 
+    def __contains__(self, key: object) -> bool:
+        return any(key in (answer, answer.key) for answer in self)
+
     def __len__(self) -> int:
         return len(self.answers) + len(self.also)
 
@@ -107,8 +110,16 @@ def train(
     from dragoman.telemetry.record.status import read_status
     from dragoman.training.claim import run_folder
 
+    if workers is not None and (type(workers) is not int or workers < 1):
+        raise UserError(f"workers = {workers!r} should be a number of at least 1")
+    if stop is not None and not callable(getattr(stop, "is_set", None)):
+        raise UserError(f"stop = {stop!r} should be a threading.Event")
     config = _config_of(recipe, overrides)
     directory = run_folder(config, None if run is None else Path(run))
+    try:
+        str(directory.root).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"run = {str(run)!r} should be a path in UTF-8") from None
     cluster = load_cluster(str(hosts)) if hosts else None
     claim_and_prepare(config, directory, workers, cluster, oversubscribe)
     given, log = Orders(), WorkerLog()
@@ -150,7 +161,8 @@ def _in_thread(work: Callable[[], int], given: "Orders", stop: threading.Event |
     """Returns what `work` returns, which a thread of its own does.
 
     Ctrl-C raises KeyboardInterrupt at whatever place the main thread has reached, and that is here,
-    where it becomes an order, and never amid the launching of processes.
+    where it becomes an order, and never amid the launching of processes. So does an exception of
+    another signal handler, such as a time limit or `sys.exit`: it is raised once `work` has ended.
     """
     outcome: Future[int] = Future()
 
@@ -161,16 +173,16 @@ def _in_thread(work: Callable[[], int], given: "Orders", stop: threading.Event |
             outcome.set_exception(error)
 
     threading.Thread(target=run, name="dragoman-train", daemon=True).start()
-    interrupt: KeyboardInterrupt | None = None
+    interrupt: BaseException | None = None
     is_stopping = has_ended = False
     while not has_ended:
         try:
             has_ended = bool(wait([outcome], WAKE_EVERY_S).done)
-            if stop and stop.is_set() and not is_stopping:
+            if stop and not is_stopping and stop.is_set():
                 is_stopping = True
                 given.ask()
-        except KeyboardInterrupt as error:
-            interrupt = error
+        except BaseException as error:
+            interrupt, is_stopping = error, True
             given.ask()
     if interrupt:
         raise interrupt

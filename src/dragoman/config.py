@@ -7,7 +7,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -618,7 +618,9 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
 
 def parse_config(text: str, origin: str, overrides: Overrides = ()) -> Config:
     tree = parse_toml(text, origin)
-    if isinstance(overrides, str):
+    if isinstance(overrides, str | bytes) or not (
+        isinstance(overrides, Iterable) and all(isinstance(part, str) for part in overrides)
+    ):
         raise ConfigError(f"overrides = {overrides!r} should be a mapping or a list of texts")
     changes = overrides.items() if isinstance(overrides, Mapping) else map(_parsed, overrides)
     for key, value in changes:

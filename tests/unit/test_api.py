@@ -218,6 +218,50 @@ def test_stop_ends_a_training_with_all_its_steps_saved_and_the_same_call_resumes
     assert workers() == []
 
 
+def test_what_another_signal_handler_raises_stops_the_training_first(digits):
+    run = digits.parent / "run"
+
+    def give_up(number, frame):
+        raise TimeoutError
+
+    def send_signal():
+        wait_for_step(run, 3)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, give_up)
+    try:
+        threading.Thread(target=send_signal).start()
+        with pytest.raises(TimeoutError):
+            dragoman.train(digits, run=run, overrides=ENDLESS)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert read_status(RunDir(run)).state == "preempted"
+    assert children() == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"workers": 0}, {"workers": -1}, {"workers": "2"}, {"workers": True}, {"stop": "now"}]
+)
+def test_wrong_arguments_are_refused_before_anything_is_written(digits, wrong):
+    run = digits.parent / "run"
+    with pytest.raises(dragoman.UserError, match=next(iter(wrong))):
+        dragoman.train(digits, run=run, **wrong)
+    assert not run.exists()
+
+
+def test_a_run_whose_name_no_file_could_hold_is_refused(digits):
+    run = digits.parent / "run\udcff"
+    with pytest.raises(dragoman.UserError, match="UTF-8"):
+        dragoman.train(digits, run=run)
+    assert not run.exists()
+
+
+@pytest.mark.parametrize("wrong", [None, 5, [3], {3: 4}, "training.steps=3", b"x"])
+def test_overrides_of_another_type_are_refused(digits, wrong):
+    with pytest.raises(dragoman.UserError, match="should be a mapping or a list"):
+        dragoman.load_config(digits, wrong)
+
+
 def test_a_translator_translates_sentence_for_sentence(trained):
     translator = dragoman.Translator.load(trained.run, "latest", device="cpu")
     assert translator.steps == [20]
@@ -238,8 +282,15 @@ def test_a_translator_refuses_what_it_cannot_do(trained, tmp_path):
     translator = dragoman.Translator.load(trained.run, 20, average=1)
     with pytest.raises(dragoman.UserError, match="a list of sentences"):
         translator.translate("one two")
-    with pytest.raises(dragoman.UserError, match="beam = 0"):
-        translator.translate(["one"], beam=0)
+    for beam in (0, 2.5, "3"):
+        with pytest.raises(dragoman.UserError, match=f"beam = {beam!r}"):
+            translator.translate(["one"], beam=beam)
+    for sentence in (1, None, b"one", "\udc80"):
+        with pytest.raises(dragoman.UserError, match=r"sentences\[1\]"):
+            translator.translate(["one", sentence])
+    for wrong in ({"average": 0}, {"average": "2"}, {"device": "tpu"}):
+        with pytest.raises(dragoman.UserError, match=next(iter(wrong))):
+            dragoman.Translator.load(trained.run, **wrong)
 
 
 def test_a_diagnosis_is_read_by_key_and_shown_as_a_table(trained):
@@ -248,6 +299,9 @@ def test_a_diagnosis_is_read_by_key_and_shown_as_a_table(trained):
     assert [answer.key for answer in diagnosis][: len(diagnosis.answers)] == [
         answer.key for answer in diagnosis.answers
     ]
+    assert "duration" in diagnosis
+    assert diagnosis.answers[0] in diagnosis
+    assert "weather" not in diagnosis
     assert len(diagnosis) == len(diagnosis.answers) + len(diagnosis.also) >= 11
     assert f"trained           {diagnosis['trained'].verdict}" in repr(diagnosis)
     assert len(diagnosis._repr_markdown_().splitlines()) == len(diagnosis) + 2

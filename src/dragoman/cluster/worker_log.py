@@ -60,4 +60,6 @@ class WorkerLog:
                 level = usual_level
             elif level == logging.ERROR:
                 self.errors[-1] += f"\n{line}"
-            logger.log(level, text)
+            # The caller's filters may fail; a pipe that nobody reads would hold up the training.
+            with suppress(Exception):
+                logger.log(level, text)

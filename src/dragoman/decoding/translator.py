@@ -60,6 +60,10 @@ class Translator:
         With `average` above 1, loads the mean of that many newest checkpoints instead. `device` is
         "auto", "cpu" or "cuda", as training.device in a recipe.
         """
+        if type(average) is not int or average < 1:
+            raise UserError(f"average = {average!r} should be a number of at least 1")
+        if device not in ("auto", "cpu", "cuda"):
+            raise UserError(f"device = {device!r} should be auto, cpu or cuda")
         directory = RunDir(Path(run))
         chosen = pick_device(device)
         trained = load_trained(directory, str(checkpoint), average, chosen)
@@ -79,12 +83,16 @@ class Translator:
 
         `done` is called with the number of sentences of each batch that has been translated.
         """
-        if isinstance(sentences, str):
+        if isinstance(sentences, str | bytes):
             raise UserError("translate takes a list of sentences; put the text into a list")
+        sentences = list(sentences)
+        for number, sentence in enumerate(sentences):
+            if not isinstance(sentence, str) or not _is_unicode(sentence):
+                raise UserError(f"sentences[{number}] = {sentence!r:.100} should be a text")
         settings = self._settings
         if beam is not None:
-            if not 1 <= beam <= MOST_BEAM:
-                raise UserError(f"beam = {beam} should be a number from 1 to {MOST_BEAM}")
+            if type(beam) is not int or not 1 <= beam <= MOST_BEAM:
+                raise UserError(f"beam = {beam!r} should be a number from 1 to {MOST_BEAM}")
             settings = settings.model_copy(update={"beam": beam})
         return translate(
             *(self._trained.model, self._trained.tokenizer, sentences, settings, self.device),
@@ -125,6 +133,15 @@ def translate(
         model.train(was_training)
     in_order = iter(translations)
     return [join(line, list(islice(in_order, len(line)))) for line in lines]
+
+
+def _is_unicode(text: str) -> bool:
+    """Tells whether a text can be encoded; halves of surrogate pairs cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _pieces_of(sentence: str, tokenizer: Tokenizer, longest: int) -> list[Piece]:

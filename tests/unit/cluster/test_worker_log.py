@@ -35,3 +35,22 @@ def test_lines_become_records_of_their_level_and_errors_are_kept_whole(caplog):
     ]
     assert log.errors == ["rank 1 was lost\n  the same command goes on", "and this"]
     assert {record.name for record in caplog.records} == {"dragoman.workers"}
+
+
+def test_a_pipe_is_read_to_its_end_though_the_callers_logging_fails(monkeypatch):
+    def fail(record):
+        raise RuntimeError
+
+    logger = logging.getLogger("dragoman.workers")
+    monkeypatch.setattr(logger, "filters", [fail])
+    lines = "for n in range(100_000): print('error: ', n, file=sys.stderr)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"import sys\n{lines}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    log = WorkerLog()
+    with process, log.following(process):
+        assert process.wait(timeout=60) == 0
+    assert len(log.errors) == 100_000
