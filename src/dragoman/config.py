@@ -622,7 +622,7 @@ def parse_config(text: str, origin: str, overrides: Overrides = ()) -> Config:
         isinstance(overrides, Iterable) and all(isinstance(part, str) for part in overrides)
     ):
         raise ConfigError(f"overrides = {overrides!r} should be a mapping or a list of texts")
-    changes = overrides.items() if isinstance(overrides, Mapping) else map(_parsed, overrides)
+    changes = _leaves(overrides) if isinstance(overrides, Mapping) else map(_parsed, overrides)
     for key, value in changes:
         _set(tree, key, value)
     try:
@@ -630,6 +630,15 @@ def parse_config(text: str, origin: str, overrides: Overrides = ()) -> Config:
     except ValidationError as error:
         known = [name for name, _, _ in config_keys()]
         raise ConfigError(f"{origin}: {problems_of(error, known)}") from error
+
+
+def _leaves(overrides: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields dotted keys with their values; of a section, only the keys that it names."""
+    for key, value in overrides.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{section}{key}.")
+        else:
+            yield f"{section}{key}", value
 
 
 def dump_config(config: Config) -> str:

@@ -207,9 +207,7 @@ def test_a_compiled_catalog_with_absurd_offsets_is_not_whole(tmp_path):
 def test_a_codec_that_is_no_charset_is_refused(tmp_path, charset):
     path = tmp_path / "a.po"
     path.write_bytes(PO.replace(b"UTF-8", charset.encode()))
-    with pytest.raises(
-        UserError, match=rf"a\.po: the charset {charset} of the header is unknown"
-    ):
+    with pytest.raises(UserError, match=rf"a\.po: the charset {charset} of the header is unknown"):
         list(read_catalog(path))
 
 

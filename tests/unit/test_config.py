@@ -222,6 +222,13 @@ def test_a_missing_section_and_a_broken_file_are_named(text, tmp_path):
         load_config(tmp_path / "binary.toml")
 
 
+def test_overrides_of_a_section_change_only_what_they_name(text):
+    before = parse_config(text, "x.toml")
+    changed = parse_config(text, "x.toml", overrides={"training": {"steps": 7}, "name": "other"})
+    assert (changed.training.steps, changed.name) == (7, "other")
+    assert changed.training.tokens_per_update == before.training.tokens_per_update
+
+
 def test_overrides_are_toml_values_or_bare_words(text):
     config = parse_config(
         text,

@@ -20,7 +20,7 @@ from dragoman.shards.passport import PreparedData
 from dragoman.sync import synchronized
 from dragoman.sync.step_traffic import StepTraffic
 from dragoman.telemetry.events import FORMAT, AttemptStarted
-from dragoman.telemetry.read.events import attempts_so_far
+from dragoman.telemetry.read.events import attempts_so_far, newest_format, refuse_newer_format
 from dragoman.telemetry.record.writer import EventWriter
 from dragoman.training.agreement import check_agreement, claim_on_every_host
 from dragoman.training.checkpointing import Checkpointer, forget_memory, owner_of, roots_of
@@ -71,6 +71,7 @@ def start(
         prepared = all_or_none(group, lambda: PreparedData.open(config.prepared_folder))
         check_agreement(group, config, prepared.passport)
         run_id = claim_on_every_host(run, config, group)
+        all_or_none(group, lambda: refuse_newer_format(run, newest_format(run)))
         group.on_rank_0(lambda: at_end.enter_context(locked(run)))
         roots = roots_of(run, config.checkpoints)
         all_or_none(group, lambda: remove_leftovers(run, roots, group))

@@ -221,7 +221,7 @@ def _outcome(ends: Sequence[End], lifetime: Lifetime, silent_s: float) -> tuple[
         event = ends[0].event
         return "finished" if event.state == "finished" else "preempted", event.reason
     if silent_s > max(SILENCE_S, SILENCE_OVER_LONGEST_GAP * lifetime.longest_gap_s):
-        return "broken off", "it said nothing at its end: killed, out of memory or a power cut"
+        return "broken off", "it recorded no end: killed, out of memory or a power cut"
     return "training", ""
 
 

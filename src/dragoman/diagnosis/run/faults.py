@@ -236,7 +236,7 @@ def _ending(attempt: Attempt, last_step: int) -> Fault | None:
     if not attempt.ends:
         return Fault(
             kind="broken off",
-            what="no rank said a word: killed, or the host was lost",
+            what="no rank recorded an end: killed, or the host was lost",
             at=attempt.last_event_at,
             attempt=attempt.number,
             step=last_step,

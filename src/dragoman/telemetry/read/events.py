@@ -8,8 +8,16 @@ from collections.abc import Collection, Iterator, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dragoman.errors import UserError
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import KINDS, Stamped, from_line, kind_of
+from dragoman.telemetry.events import (
+    FORMAT,
+    KINDS,
+    AttemptStarted,
+    Stamped,
+    from_line,
+    kind_of,
+)
 
 _NAME = re.compile(r"attempt-(\d+)-rank-(\d+)\.jsonl")
 
@@ -37,6 +45,26 @@ def read_events(
         if rank is None or rank == writer
         for stamped in _stamped(path, set(kinds))
     ]
+
+
+def newest_format(run: RunDir) -> int:
+    """Returns the newest format of a run's files, each of which begins with its own."""
+    formats = [1]
+    for _, _, path in event_files(run):
+        with path.open("rb") as file:
+            first = from_line(file.readline())
+        if first and isinstance(first.event, AttemptStarted):
+            formats.append(first.event.format)
+    return max(formats)
+
+
+def refuse_newer_format(run: RunDir, newest: int) -> None:
+    """Refuses a run of a newer format than ours: its events may mean something else."""
+    if newest > FORMAT:
+        raise UserError(
+            f"{run.root} was recorded by a newer version (event format {newest}; this version "
+            f"reads up to {FORMAT}); update Dragoman to read it"
+        )
 
 
 def attempts_so_far(run: RunDir) -> int:

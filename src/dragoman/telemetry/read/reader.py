@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.errors import UserError
 from dragoman.rundir import RunDir
 from dragoman.telemetry.clocks import Comparisons, Timeline
 from dragoman.telemetry.events import FORMAT, KINDS, AttemptStarted, ClockOffset
-from dragoman.telemetry.read.events import event_files
+from dragoman.telemetry.read.events import event_files, refuse_newer_format
 from dragoman.telemetry.read.parse import Parsed, parse
 from dragoman.telemetry.read.tables import FileKey, RunTables, Table, TableBuilder, slices_by_file
 
@@ -46,12 +45,7 @@ def read_tables(run: RunDir, advance: Callable[[int], None] = lambda _: None) ->
                 builders[kind].add(table)
                 row_counts[kind].append((attempt, rank, len(table)))
     tables = {kind: _placed(builders[kind].table(), row_counts[kind]) for kind in builders}
-    newest = max(tables[AttemptStarted]["format"], default=FORMAT)
-    if newest > FORMAT:
-        raise UserError(
-            f"{run.root} was recorded by a newer version (event format {newest}; this version "
-            f"reads up to {FORMAT}); update Dragoman to read it"
-        )
+    refuse_newer_format(run, max(tables[AttemptStarted]["format"], default=FORMAT))
     _put_on_one_timeline(tables)
     return RunTables(tables, unread_lines)
 

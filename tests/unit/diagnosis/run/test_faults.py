@@ -18,7 +18,7 @@ from dragoman.telemetry.events import (
 )
 
 BEGAN_AT = 1_700_000_000.0
-KILLED = "no rank said a word: killed, or the host was lost"
+KILLED = "no rank recorded an end: killed, or the host was lost"
 
 
 def started(attempt, first_step, rank=0, ranks=1, host="n1"):

@@ -1,10 +1,19 @@
+import pytest
+
+from dragoman.errors import UserError
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import (
+    FORMAT,
     AttemptStarted,
     Incident,
     StepDone,
 )
-from dragoman.telemetry.read.events import attempts_so_far, read_events
+from dragoman.telemetry.read.events import (
+    attempts_so_far,
+    newest_format,
+    read_events,
+    refuse_newer_format,
+)
 from dragoman.telemetry.record.writer import EventWriter
 
 
@@ -36,3 +45,15 @@ def test_kinds_that_were_called_otherwise_are_found_by_what_they_are_now(tmp_pat
     run.events_of(1, 0).write_text(line)
     (recorded,) = read_events(run, kinds=[Incident])
     assert recorded.stamped.event == Incident(3, "other", "odd")
+
+
+def test_each_file_begins_with_its_format(tmp_path):
+    run = RunDir(tmp_path)
+    assert newest_format(run) == 1
+    for attempt, format_number in ((1, 2), (2, FORMAT + 1)):
+        writer = EventWriter(run.events_of(attempt, 0))
+        writer.emit(AttemptStarted(attempt, 0, 1, "here", "cpu", 1, format_number))
+        writer.close()
+    assert newest_format(run) == FORMAT + 1
+    with pytest.raises(UserError, match=rf"format {FORMAT + 1}; .* up to {FORMAT}"):
+        refuse_newer_format(run, newest_format(run))
