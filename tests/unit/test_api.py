@@ -236,7 +236,7 @@ def test_what_another_signal_handler_raises_stops_the_training_first(digits):
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert read_status(RunDir(run)).state == "preempted"
-    assert children() == []
+    assert workers() == []
 
 
 @pytest.mark.parametrize(
