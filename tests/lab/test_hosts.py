@@ -99,7 +99,7 @@ def test_a_killed_host_loses_all_processes_and_can_be_started_again():
             it.exec("node2", ["true"])
         it.boot("node2")
         assert ssh(it, "node2", "hostname").stdout == "node2\n"
-        with pytest.raises(UserError, match="runs already"):
+        with pytest.raises(UserError, match="already running"):
             it.boot("node2")
 
 

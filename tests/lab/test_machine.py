@@ -179,7 +179,7 @@ def test_labs_made_at_the_same_moment_do_not_collide():
 
 def test_a_lab_is_made_once_and_one_that_is_not_there_is_named():
     with lab(nodes=1) as it:
-        with pytest.raises(UserError, match=f"lab {it.name} is there already"):
+        with pytest.raises(UserError, match=f"lab {it.name} is already up"):
             Lab.up(it.name, 1)
         assert Lab.open(it.name) == it
         it.layout.state.write_text("{")
