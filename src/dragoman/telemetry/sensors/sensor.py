@@ -1,11 +1,13 @@
 """What all sensors have in common."""
 
+from abc import ABC, abstractmethod
+
 
 class AbsentError(Exception):
     """There is nothing of this kind to read here, and why."""
 
 
-class Sensor:
+class Sensor(ABC):
     """One kind of instrument. Making it raises AbsentError where there is nothing to read."""
 
     def __init__(self) -> None:
@@ -19,5 +21,6 @@ class Sensor:
         self.link_bytes_per_s: dict[str, float] = {}
         """Interface -> the rate that it announces; the network's sensor knows them."""
 
+    @abstractmethod
     def read(self) -> dict[str, float]:
-        raise NotImplementedError
+        """Returns the values of this moment by their names."""
