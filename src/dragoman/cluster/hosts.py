@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, Strict, ValidationError, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, Strict, ValidationError, model_validator
 
 from dragoman.config import (
     Price,
@@ -103,6 +103,12 @@ class Cluster(Section):
     """Let the hosts' traffic, which is neither encrypted nor signed, use public addresses."""
     ssh_config: Text = ""
     """An ssh configuration file to use instead of your own, relative to this list."""
+    _given: str = PrivateAttr(default="")
+
+    @property
+    def given(self) -> str:
+        """What `--hosts` has named it by; empty if it was made otherwise."""
+        return self._given
 
     @model_validator(mode="after")
     def hosts_are_distinct(self) -> Self:
@@ -127,6 +133,12 @@ class Cluster(Section):
 
 def load_cluster(given: str) -> Cluster:
     """Loads what `--hosts` gives: the path of a host list, or comma-separated names."""
+    cluster = _load(given)
+    cluster._given = given
+    return cluster
+
+
+def _load(given: str) -> Cluster:
     # Not Path.is_file, which fails for what is longer than a path can be, as a list of names is.
     if given.endswith(".toml") or "/" in given or os.path.isfile(given):  # noqa: PTH113
         return _from_file(Path(given))

@@ -6,13 +6,14 @@ Ctrl-C, a rank that fails and a run that is finished all end with no process lef
 import logging
 import os
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import IO
 
 import psutil
@@ -22,6 +23,7 @@ from dragoman.cluster.probe import cuda_devices
 from dragoman.cluster.worker_log import WorkerLog
 from dragoman.cluster.zygote import signal_name
 from dragoman.errors import RunError, UserError
+from dragoman.training.manifest import START_OPTIONS
 
 logger = logging.getLogger(__name__)
 
@@ -70,14 +72,19 @@ def orders() -> Iterator[Orders]:
 
 
 def launch_local(
-    arguments: list[str], workers: int, given: Orders, log: WorkerLog | None = None
+    arguments: list[str],
+    workers: int,
+    given: Orders,
+    log: WorkerLog | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Runs `dragoman ARGUMENTS` as `workers` ranks.
 
     Returns the exit code of the first rank that failed, or 0.
 
     A first order lets the workers finish their step and save; a second kills them. Their output
-    goes to `log` if given, else to the output of this process.
+    goes to `log` if given, else to the output of this process. `variables` are added to their
+    environment.
     """
     output = subprocess.PIPE if log else None
     agent = subprocess.Popen(
@@ -90,7 +97,7 @@ def launch_local(
         start_new_session=True,  # Ctrl-C reaches this process alone, which passes it on in order
     )
     assert agent.stdin
-    send_line(agent.stdin, local_job(arguments, workers).to_line())
+    send_line(agent.stdin, local_job(arguments, workers, variables).to_line())
     with agent, log.following(agent) if log else nullcontext():
         while (code := agent.poll()) is None:
             with suppress(subprocess.TimeoutExpired):
@@ -130,14 +137,24 @@ def check_devices(workers: int, cuda: int, cores: int, where: str) -> None:
         )
 
 
-def local_job(arguments: list[str], workers: int) -> Job:
+def local_job(
+    arguments: list[str], workers: int, variables: Mapping[str, str] = MappingProxyType({})
+) -> Job:
     return Job(
         arguments,
         workers,
         secret=new_secret(),
         # Workers of one machine need no other interface.
-        environment={"GLOO_SOCKET_IFNAME": _loopback_interface()} | user_set(),
+        environment={"GLOO_SOCKET_IFNAME": _loopback_interface(), **user_set(), **variables},
     )
+
+
+def start_variables(hosts: str, workers: int | None, oversubscribe: bool) -> dict[str, str]:
+    """Returns what the workers record of how they were started: where the same command goes on."""
+    options = ["--hosts", hosts] if hosts else []
+    options += ["--workers", str(workers)] if workers else []
+    options += ["--oversubscribe"] if oversubscribe else []
+    return {START_OPTIONS: shlex.join(options)}
 
 
 def new_secret() -> str:

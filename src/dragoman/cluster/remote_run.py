@@ -13,7 +13,7 @@ from dragoman.checkpoints.run_id import run_id
 from dragoman.cluster.elastic import HostPoller, start_until_done
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job, first_ranks
-from dragoman.cluster.launch import Orders, new_secret, user_set
+from dragoman.cluster.launch import Orders, new_secret, start_variables, user_set
 from dragoman.cluster.preflight import (
     Facts,
     Ready,
@@ -104,7 +104,8 @@ def run_until_done(
                 f"  {host.name}: {ready.workers[host.name]} worker(s), "
                 f"{interface.address} on {interface.name}"
             )
-        jobs = jobs_of(ready, config, run, token)
+        variables = start_variables(cluster.given, workers, oversubscribe)
+        jobs = jobs_of(ready, config, run, token, variables)
         return agents.run(ready.cluster, jobs, given, poller.has_found)
 
     def probe_host(host: Host) -> Facts | None:
@@ -130,8 +131,12 @@ def prepared_there(config: Config) -> str:
     return f"prepared/{config.name}"
 
 
-def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
-    """Returns the job of each host's agent, in the order of the host list."""
+def jobs_of(
+    ready: Ready, config: Config, run: RunDir, token: str, variables: Mapping[str, str]
+) -> list[Job]:
+    """Returns the job of each host's agent, in the order of the host list.
+
+    `variables` are added to the workers' environment."""
     cluster = ready.cluster
     prepared = prepared_there(config)
     secret, start = new_secret(), secrets.token_hex(8)
@@ -149,7 +154,7 @@ def jobs_of(ready: Ready, config: Config, run: RunDir, token: str) -> list[Job]:
             start,
             first_rank=first,
             ranks=ready.ranks,
-            environment=_environment(ready, host) | {RUN_ID: identity},
+            environment={**_environment(ready, host), **variables, RUN_ID: identity},
             folder=host.folder,
             files={recipe: dump_config(there)},
             run=run_there(run),

@@ -4,7 +4,7 @@ Installs no signal handlers and prints nothing. Without torch.
 """
 
 from dragoman.cluster.hosts import Cluster
-from dragoman.cluster.launch import Orders, check_workers, launch_local
+from dragoman.cluster.launch import Orders, check_workers, launch_local, start_variables
 from dragoman.cluster.remote_run import train_on_hosts
 from dragoman.cluster.worker_log import WorkerLog
 from dragoman.config import Config
@@ -47,7 +47,8 @@ def train_in_workers(
     if cluster:
         return train_on_hosts(config, run, cluster, workers, oversubscribe, given)
     arguments = ["train", str(run.config), "--run", str(run.root)]
-    return launch_local(arguments, workers or 1, given, log)
+    variables = start_variables("", workers, oversubscribe)
+    return launch_local(arguments, workers or 1, given, log, variables)
 
 
 def ending_of(run: RunDir) -> Status:

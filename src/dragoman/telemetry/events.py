@@ -88,6 +88,9 @@ class StepDone:
     (both sides, with padding), sequences, and flops, which the model needs for its tokens."""
     memory_peak_bytes: float | None = None
     """The most that this rank has held at once so far: on a GPU of its memory, else resident."""
+    ready_s: float | None = None
+    """From the end of the agreement before, which all ranks leave together, until this rank had
+    made its last gradients. At the first step of an attempt, from the beginning of the step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """manifest.json: what a run is made of, and who took part in each attempt. Without torch."""
 
+import os
 import platform
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
@@ -10,10 +12,15 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from dragoman import __version__
+from dragoman.distributed.launchers import place
 from dragoman.jsonfile import read_model
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.shards.passport import PreparedData
 from dragoman.version import code_hash
+
+START_OPTIONS = "DRAGOMAN_START_OPTIONS"
+"""The environment variable in which the starter gives the workers those of its options that say
+where they run: their own command line has none."""
 
 
 class RunManifest(BaseModel):
@@ -44,6 +51,8 @@ def record_attempt(
         {
             "attempt": attempt,
             "command": sys.argv,
+            "launcher": place().launcher,
+            "options": shlex.split(os.environ.get(START_OPTIONS, "")),
             "members": members,
             "versions": {
                 "dragoman": __version__,

@@ -4,7 +4,7 @@ Training stands upstream of the diagnosis and does not import it: whoever starts
 watches it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from dragoman.config import Config
@@ -12,28 +12,35 @@ from dragoman.telemetry.events import Evaluated, StepDone
 
 
 class RankParts(NamedTuple):
-    """Where one rank's time went in one step, in seconds: `StepDone.parts_s` of that rank."""
+    """Where one rank's time went in one step, in seconds: as `StepDone` of that rank has it."""
 
     data_s: float
     forward_s: float
     backward_s: float
     communication_s: float | None
     """None: it cannot be separated from computing, as where the weights are sharded."""
+    agreement_s: float
+    """In the step's small message: a rank that had its sums before the others waits here."""
     checkpoint_s: float
     optimizer_s: float
     rest_s: float
+    ready_s: float
+    """No part: when it had its last gradients, counted from the agreement before."""
 
     @classmethod
-    def of(cls, parts_s: Mapping[str, float]) -> "RankParts":
+    def of(cls, done: StepDone) -> "RankParts":
         """Returns the parts of an event; those that it does not name took no time."""
+        parts_s = done.parts_s
         return cls(
             data_s=parts_s.get("data", 0.0),
             forward_s=parts_s.get("forward", 0.0),
             backward_s=parts_s.get("backward", 0.0),
             communication_s=parts_s.get("communication"),
+            agreement_s=parts_s.get("agreement", 0.0),
             checkpoint_s=parts_s.get("checkpoint", 0.0),
             optimizer_s=parts_s.get("optimizer", 0.0),
             rest_s=parts_s.get("rest", 0.0),
+            ready_s=done.ready_s or 0.0,
         )
 
 

@@ -44,6 +44,8 @@ class StepMessage(NamedTuple):
     save_is_due: bool
     save_can_begin: bool
     """None is in flight on rank 0."""
+    received_at: float
+    """On this rank's monotonic clock; ranks receive it together, since it waits for the last."""
     parts_before: list[RankParts]
     """On rank 0, where the time of the step before went, by rank; empty where there was none."""
 
@@ -67,9 +69,9 @@ class Stepper:
         state: RunState,
         loader: Loader,
         interruption: Interruption,
-        before: StepDone | None,
+        before: StepResult | None,
     ) -> StepResult:
-        """Takes one step; `before` is this rank's event of the last one, if there was one.
+        """Takes one step; `before` is the last one of this attempt, if there was one.
 
         Collective: every rank must call.
         """
@@ -77,17 +79,21 @@ class Stepper:
         group.pulse.enter("data", state.step + 1)
         self.traffic.begin_step()
         begun = time.perf_counter()
+        left_at = before.message.received_at if before else begun
         work = loader.next()
         waited_s = time.perf_counter() - begun
         pieces = 1
         while True:
             gradients = updater.gradients(work, pieces)
             group.pulse.enter("agreement")
+            has_gradients_at = time.perf_counter()
             # The update of the step before came after its message.
-            so_far_s = time.perf_counter() - begun + updater.update_s
-            message = self._exchange(gradients, state, so_far_s, interruption, before)
+            so_far_s = has_gradients_at - begun + updater.update_s
+            last = before.done if before else None
+            message = self._exchange(gradients, state, so_far_s, interruption, last)
             if not message.ran_out_of_memory:
                 break
+            left_at = message.received_at
             pieces = smaller_pieces(group, self.recorder, work, pieces, gradients.ran_out)
             updater.sync.renew()
         stalled_s = self.checkpointer.wait_until_copied()  # the update changes what is being copied
@@ -100,6 +106,7 @@ class Stepper:
         parts_s = {
             "data": waited_s,
             **gradients.parts_s,
+            "agreement": message.received_at - has_gradients_at,
             "checkpoint": stalled_s,
             "optimizer": updater.update_s,
         }
@@ -116,6 +123,8 @@ class Stepper:
             traffic_bytes=self.traffic.of_step(),
             counts=self._counts(work.amounts),
             memory_peak_bytes=memory_peak_bytes(group.device),
+            # Whatever happened until then, timed or not, made the others wait.
+            ready_s=has_gradients_at - left_at - gradients.parts_s.get("communication", 0.0),
         )
         return StepResult(state, done, message)
 
@@ -127,7 +136,7 @@ class Stepper:
         interruption: Interruption,
         before: StepDone | None,
     ) -> StepMessage:
-        """Exchanges the message in one sum over the ranks: of 48 bytes, and 56 more a rank."""
+        """Exchanges the message in one sum over the ranks: of 48 bytes, and 72 more a rank."""
         leads = self.group.leads
         loss_sum, step_s, requests, short, save_is_due, saver_is_busy, *parts_s = self.group.sums(
             [
@@ -147,6 +156,7 @@ class Stepper:
             ran_out_of_memory=short > 0,
             save_is_due=save_is_due > 0,
             save_can_begin=not saver_is_busy,
+            received_at=time.perf_counter(),
             parts_before=parts_by_rank(before, parts_s) if before and leads else [],
         )
 
@@ -165,7 +175,7 @@ def own_parts(before: StepDone | None, group: Group) -> list[float]:
     size = len(RankParts._fields)
     places = [0.0] * (group.ranks * size)
     if before:
-        own = RankParts.of(before.parts_s)
+        own = RankParts.of(before)
         places[group.rank * size : (group.rank + 1) * size] = [part or 0.0 for part in own]
     return places
 

@@ -12,7 +12,7 @@ from dragoman.distributed.group import Group, join, reason_of
 from dragoman.distributed.preemption import notices
 from dragoman.errors import DivergedError, FailedElsewhereError
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import AttemptEnded, Incident, StepDone
+from dragoman.telemetry.events import AttemptEnded, Incident
 from dragoman.training.divergence import judge
 from dragoman.training.ending import failed, planned_ending, preempted
 from dragoman.training.interruption import Interruption, StopRequest, common_stop
@@ -21,6 +21,7 @@ from dragoman.training.recorder import record_clock_offset
 from dragoman.training.rollback import roll_back
 from dragoman.training.setup import Trainer, start
 from dragoman.training.state import RunState
+from dragoman.training.step import StepResult
 from dragoman.training.weight_check import WeightCheck
 
 logger = logging.getLogger(__name__)
@@ -96,14 +97,14 @@ def run_steps(
         ending = ending or planned_ending(config, last_step, state)
         save(trainer, state, ending, must=True)
 
-    before: StepDone | None = None
+    before: StepResult | None = None
     while ending is None:
         step = trainer.stepper.take(state, loader, interruption, before)
         state, done, message = step.state, step.done, step.message
         recorder.record_step(done)
         if before:
-            recorder.observe_step(before, message.parts_before)
-        before = done
+            recorder.observe_step(before.done, message.parts_before)
+        before = step
         checkpointer.record_saves(recorder, done.step_s)
 
         divergence, verdict = judge(

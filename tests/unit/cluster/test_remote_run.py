@@ -1,11 +1,13 @@
 import json
 
 from dragoman.cluster.hosts import Host, load_cluster
+from dragoman.cluster.launch import start_variables
 from dragoman.cluster.network import Interface
 from dragoman.cluster.preflight import Ready
 from dragoman.cluster.remote_run import Receiver, jobs_of
 from dragoman.config import parse_config
 from dragoman.rundir import RunDir
+from dragoman.training.manifest import START_OPTIONS
 
 INTERFACES = {"a": Interface("ens5", "10.0.3.1", 24), "b": Interface("ib0", "10.0.3.2", 24)}
 
@@ -14,7 +16,9 @@ def jobs(run, config, **more):
     cluster = load_cluster("a,b").model_copy(update=more)
     run.root.mkdir(parents=True)
     run.id.write_text("ab12" * 8)
-    return jobs_of(Ready(cluster, {}, INTERFACES, {"a": 2, "b": 3}), config, run, ".home-1")
+    variables = start_variables(cluster.given, 2, False)
+    ready = Ready(cluster, {}, INTERFACES, {"a": 2, "b": 3})
+    return jobs_of(ready, config, run, ".home-1", variables)
 
 
 def test_every_host_starts_its_ranks_of_one_run(digits_config, tmp_path, monkeypatch):
@@ -31,6 +35,8 @@ def test_every_host_starts_its_ranks_of_one_run(digits_config, tmp_path, monkeyp
     assert [job.environment["GLOO_SOCKET_IFNAME"] for job in (first, second)] == ["ens5", "ib0"]
     assert second.environment["NCCL_SOCKET_IFNAME"] == "=ib0"
     assert first.relays
+    for job in (first, second):
+        assert job.environment[START_OPTIONS] == "--hosts a,b --workers 2"
 
 
 def test_a_host_gets_the_recipe_with_the_data_where_it_is_there(digits_config, tmp_path):

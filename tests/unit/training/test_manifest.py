@@ -5,7 +5,7 @@ from dragoman.errors import CorruptFileError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.shards.passport import PreparedData
-from dragoman.training.manifest import read_manifest, record_attempt
+from dragoman.training.manifest import START_OPTIONS, read_manifest, record_attempt
 
 MEMBERS = [{"host": "n1", "device": "cpu"}]
 
@@ -29,6 +29,16 @@ def test_attempts_are_added_and_the_data_stays_what_it_was(tmp_path, prepared):
     assert [a["attempt"] for a in manifest.attempts] == [1, 2]
     assert manifest.attempts[0]["members"] == MEMBERS
     assert manifest.attempts[0]["versions"]["torch"] == torch.__version__
+
+
+def test_how_the_workers_were_started_is_recorded(tmp_path, prepared, monkeypatch):
+    run = RunDir(tmp_path / "run")
+    record_attempt(run, prepared, 1, MEMBERS)
+    monkeypatch.setenv(START_OPTIONS, "--hosts 'my hosts.toml' --workers 2")
+    record_attempt(run, prepared, 2, MEMBERS)
+    alone, started = read_manifest(run).attempts
+    assert (alone["options"], alone["launcher"]) == ([], "")
+    assert started["options"] == ["--hosts", "my hosts.toml", "--workers", "2"]
 
 
 def test_what_a_later_version_adds_is_kept(tmp_path, prepared):

@@ -1,3 +1,4 @@
+from dragoman.telemetry.events import StepDone
 from dragoman.training.observer import RankParts, SafeObserver, watch_nothing
 
 
@@ -26,5 +27,11 @@ def test_without_a_watch_nothing_is_logged(digits_config):
 
 
 def test_parts_of_an_event_that_are_not_named_took_no_time():
-    parts = RankParts.of({"data": 0.5, "forward": 1.0, "some part of a later version": 9.0})
-    assert parts == RankParts(0.5, 1.0, 0.0, None, 0.0, 0.0, 0.0)
+    parts = RankParts.of(
+        StepDone(
+            *(7, 0.1, 3.0, 500, 1e-3, 1.0, True, 2.0),
+            {"data": 0.5, "forward": 1.0, "some part of a later version": 9.0},
+            ready_s=1.7,
+        )
+    )
+    assert parts == RankParts(0.5, 1.0, 0.0, None, 0.0, 0.0, 0.0, 0.0, 1.7)

@@ -10,7 +10,7 @@ from dragoman.training.observer import RankParts
 from dragoman.training.progress import ProgressLog
 from dragoman.training.recorder import Recorder, evaluations_so_far
 
-PARTS = RankParts(0.1, 0.2, 0.3, 0.05, 0.0, 0.1, 0.05)
+PARTS = RankParts(0.1, 0.2, 0.3, 0.05, 0.01, 0.0, 0.1, 0.05, 0.6)
 
 
 class Observer:

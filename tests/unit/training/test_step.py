@@ -14,7 +14,9 @@ PARTS = ("data", "forward", "backward", "communication", "checkpoint", "optimize
 
 def done(rank, parts=PARTS):
     parts_s = {part: 10.0 * rank + place for place, part in enumerate(parts)}
-    return StepDone(7, 0.1, 3.0, 500, 1e-3, 1.0, True, sum(parts_s.values()), parts_s)
+    return StepDone(
+        7, 0.1, 3.0, 500, 1e-3, 1.0, True, sum(parts_s.values()), parts_s, ready_s=5.0 + rank
+    )
 
 
 def message(events):
@@ -25,9 +27,7 @@ def message(events):
 
 def test_the_parts_of_every_rank_come_out_of_one_sum():
     events = [done(rank) for rank in range(3)]
-    assert parts_by_rank(events[0], message(events)) == [
-        RankParts.of(event.parts_s) for event in events
-    ]
+    assert parts_by_rank(events[0], message(events)) == [RankParts.of(event) for event in events]
 
 
 def test_communication_that_nobody_can_tell_from_computing_is_not_zero():
@@ -38,9 +38,9 @@ def test_communication_that_nobody_can_tell_from_computing_is_not_zero():
     assert [parts.forward_s for parts in found] == [1.0, 11.0]
 
 
-def test_the_message_of_64_ranks_stays_below_4_kilobytes():
+def test_the_message_of_64_ranks_stays_below_5_kilobytes():
     constants = 6
-    assert 8 * (constants + len(message([None] * 64))) < 4096
+    assert 8 * (constants + len(message([None] * 64))) < 5000
 
 
 def test_parts_of_a_step_add_up_to_it(run_with):

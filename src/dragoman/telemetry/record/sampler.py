@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from dragoman.telemetry.sensors.processes import Processes
 from dragoman.telemetry.sensors.processor import Processor
 from dragoman.telemetry.sensors.sensor import Sensor
 
+GLANCE_EVERY_S = 0.1
+"""Between two readings, for what comes in bursts."""
 RETRY_EVERY_S = 60.0
 """How often what was absent is tried again."""
 CLOSE_TIMEOUT_S = 2.0
@@ -56,11 +58,16 @@ def sampling(
     sampler = Sampler(emit, makers, host)
 
     def work() -> None:
-        due_at = time.monotonic()
-        while not ended.wait(max(0.0, due_at - time.monotonic())):
-            sampler.sample(time.monotonic())
+        due_at = glance_at = time.monotonic()
+        while not ended.wait(max(0.0, min(due_at, glance_at) - time.monotonic())):
+            now = time.monotonic()
             # On a grid, and without making up for readings that a busy machine has missed.
-            due_at = max(due_at + every_s, time.monotonic())
+            glance_at = max(glance_at + GLANCE_EVERY_S, now)
+            if now < due_at:
+                sampler.glance()
+            else:
+                sampler.sample(now)
+                due_at = max(due_at + every_s, time.monotonic())
 
     thread = threading.Thread(target=work, name="sensors", daemon=True)
     thread.start()
@@ -79,6 +86,11 @@ class _Slot:
     sensor: Sensor | None = None
     reason: str = ""
     retry_at: float = 0.0
+
+    def glance(self) -> None:
+        if self.sensor:
+            with suppress(Exception):  # the next reading finds out what is wrong with it
+                self.sensor.glance()
 
     def read(self, now: float) -> dict[str, float]:
         """Returns nothing where the sensor is absent or fails, which is tried again later."""
@@ -101,6 +113,10 @@ class Sampler:
         self._emit, self._host = emit, host
         self._slots = {name: _Slot(make) for name, make in makers.items()}
         self._emitted: tuple[set[str], set[str]] | None = None
+
+    def glance(self) -> None:
+        for slot in self._slots.values():
+            slot.glance()
 
     def sample(self, now: float) -> None:
         """Emits one reading of all sensors, before it what is there and what is not if that has

@@ -1,6 +1,8 @@
 """What goes over each network interface of this network namespace, and what TCP had to repeat."""
 
+import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -21,9 +23,18 @@ _TCP = {
 }
 
 
+LEAST_WINDOW_S = 0.05
+"""A rate over less than this is that of a few packets."""
+
+
 class Network(Sensor):
+    """Counts bytes, and notes the highest rate of any moment since the last reading: a way that is
+    capped shows the cap in every moment, and one that is not passes its bytes in bursts."""
+
     def __init__(self) -> None:
         super().__init__()
+        self._seen_at, self._seen = 0.0, dict[str, Any]()
+        self._peaks = dict[str, float]()
         for name, state in psutil.net_if_stats().items():
             if state.isup and state.speed:
                 self.about[f"network/{name}"] = f"{state.speed} Mbit/s"
@@ -31,9 +42,29 @@ class Network(Sensor):
             elif state.isup:
                 self.about[f"network/{name}"] = "speed not known"
 
+    def glance(self) -> None:
+        self._note_rates(_counters_by_interface())
+
+    def _note_rates(self, interfaces: dict[str, Any]) -> None:
+        now = time.monotonic()
+        passed_s = now - self._seen_at
+        if passed_s < LEAST_WINDOW_S:
+            return
+        for name, count in interfaces.items():
+            before = self._seen.get(name, count)
+            for way, gained in (
+                ("sent", count.bytes_sent - before.bytes_sent),
+                ("received", count.bytes_recv - before.bytes_recv),
+            ):
+                key = f"network/{name}/{way}_peak_bytes_per_s"
+                self._peaks[key] = max(self._peaks.get(key, 0.0), gained / passed_s)
+        self._seen_at, self._seen = now, interfaces
+
     def read(self) -> dict[str, float]:
         values: dict[str, float] = {}
-        interfaces = psutil.net_io_counters(pernic=True, nowrap=False)
+        interfaces = _counters_by_interface()
+        self._note_rates(interfaces)
+        peaks, self._peaks = self._peaks, {}
         if not interfaces:
             raise AbsentError("the system shows no network interfaces")
         for name, count in interfaces.items():
@@ -49,7 +80,15 @@ class Network(Sensor):
                 f"network/{name}/sent_drops_total": count.dropout,
                 f"network/{name}/received_drops_total": count.dropin,
             }
+            for way in ("sent", "received"):
+                key = f"network/{name}/{way}_peak_bytes_per_s"
+                if key in peaks:
+                    values[key] = round(peaks[key])
         return values
+
+
+def _counters_by_interface() -> dict[str, Any]:
+    return dict(psutil.net_io_counters(pernic=True, nowrap=False))
 
 
 class Tcp(Sensor):

@@ -21,6 +21,10 @@ class Sensor(ABC):
         self.link_bytes_per_s: dict[str, float] = {}
         """Interface -> the rate that it announces; the network's sensor knows them."""
 
+    def glance(self) -> None:  # noqa: B027 - most sensors need none
+        """Notes what a reading now and then would miss; called many times between two of them, so
+        it must be quick."""
+
     @abstractmethod
     def read(self) -> dict[str, float]:
         """Returns the values of this moment by their names."""

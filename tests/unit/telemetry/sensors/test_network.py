@@ -2,12 +2,16 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from dragoman.telemetry.sensors.network import Network, Tcp
 from dragoman.telemetry.sensors.sensor import AbsentError
+
+FIELDS = psutil.net_io_counters()._fields
 
 
 def test_bytes_over_an_interface_are_counted():
@@ -32,6 +36,27 @@ def test_bytes_over_an_interface_are_counted():
         }
         assert gained["bytes"] >= 1_000_000
         assert gained["packets"] > 0
+
+
+def test_the_highest_rate_between_two_readings_is_noted(monkeypatch):
+    """A burst of a tenth of a second shows, however long the reading lasts."""
+    sent = iter([0, 1_000, 5_001_000, 5_002_000, 5_003_000])
+    clock = iter([1.0, 1.1, 1.2, 1.3, 2.0])
+
+    def counters(**_):
+        return {"eth0": SimpleNamespace(**dict.fromkeys(FIELDS, 1) | {"bytes_sent": next(sent)})}
+
+    network = Network()
+    monkeypatch.setattr(psutil, "net_io_counters", counters)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    network.glance()
+    network.glance()
+    network.glance()
+    first, second = network.read(), network.read()
+
+    assert first["network/eth0/sent_peak_bytes_per_s"] == pytest.approx(5e7)
+    assert first["network/eth0/received_peak_bytes_per_s"] == 0
+    assert second["network/eth0/sent_peak_bytes_per_s"] == pytest.approx(1000 / 0.7, abs=1)
 
 
 def test_another_network_namespace_has_other_counters():
