@@ -75,13 +75,16 @@ def exec_(node: Node, command: Command, name: Name = "lab") -> None:
 def rate(
     node: Node,
     rate: Annotated[str, typer.Argument(help="100mbit, 1gbit, ... or none.")],
+    direction: Annotated[str, typer.Option("--direction", help="send, receive or both.")] = "both",
     name: Name = "lab",
 ) -> None:
-    """Limit what a host sends and receives, even during a run.
+    """Limit what a host sends, receives or both, even during a run.
 
-    Example: dragoman lab rate node2 10mbit
+    Example: dragoman lab rate node2 10mbit --direction send
     """
-    _opened(name).rate(node, rate)
+    from dragoman.lab.rates import parse_direction
+
+    _opened(name).rate(node, rate, parse_direction(direction))
 
 
 @lab.command()
@@ -251,7 +254,9 @@ def _show(opened: "Lab", nodes: "list[NodeStatus]") -> None:
     for node in nodes:
         sent = f"{node.sent_bytes / 1e6:,.1f} MB {node.sent_mbit_per_s:>7,.1f} Mbit/s"
         received = f"{node.received_bytes / 1e6:,.1f} MB {node.received_mbit_per_s:>7,.1f} Mbit/s"
-        limit = rate_text(node.rate_bits) if node.rate_bits else "none"
+        rates = node.rate_bits, node.receive_rate_bits
+        limits = [rate_text(bits) if bits else "none" for bits in rates]
+        limit = "/".join(dict.fromkeys(limits))  # what it sends, what it receives
         count = f"{len(node.processes):>9}"
         facts = "".join(f"  {fact}" for fact in _facts(node))
         echo(

@@ -4,7 +4,7 @@ from pathlib import Path
 from pwd import struct_passwd
 
 from dragoman.lab.layout import BRIDGE, MACHINE_PORT, NOWHERE, Layout, Node
-from dragoman.lab.rates import bucket
+from dragoman.lab.rates import Direction, bucket
 
 Command = list[str]
 
@@ -43,14 +43,20 @@ def make_node(layout: Layout, node: Node, rate_bits: int, has_ipv6: bool) -> lis
     ]
 
 
-def limit(layout: Layout, node: Node, rate_bits: int) -> list[Command]:
-    """Limits what the node sends and what it receives to `rate_bits` per second each."""
+def limit(
+    layout: Layout, node: Node, rate_bits: int, direction: Direction = "both"
+) -> list[Command]:
+    """Limits what the node sends, what it receives, or each of them to `rate_bits` per second."""
     rate, burst, host_queue, switch_queue = bucket(rate_bits)
     numbers = f"root handle 1: tbf rate {rate}bit burst {burst} limit"
-    ends = ((node.namespace, "eth0", host_queue), (layout.switch, node.name, switch_queue))
+    ends = {
+        "send": (node.namespace, "eth0", host_queue),
+        "receive": (layout.switch, node.name, switch_queue),
+    }
     return [
         ["tc", "-n", namespace, *f"qdisc replace dev {device} {numbers} {queue}".split()]
-        for namespace, device, queue in ends
+        for end, (namespace, device, queue) in ends.items()
+        if direction in (end, "both")
     ]
 
 

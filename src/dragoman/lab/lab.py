@@ -34,7 +34,7 @@ from dragoman.lab.layout import (
     ssh_config,
     sshd_config,
 )
-from dragoman.lab.rates import parse_rate
+from dragoman.lab.rates import Direction, parse_rate
 from dragoman.lab.status import NodeStatus, partitioned_from, status
 from dragoman.rundir import read_json, write_json, write_whole
 
@@ -132,9 +132,9 @@ class Lab:
     def node(self, name: str) -> Node:
         return self.layout.node(name)
 
-    def rate(self, name: str, rate: str) -> None:
-        """Limits what the node sends and receives, even while traffic flows."""
-        kernel.run_all(commands.limit(self.layout, self.node(name), parse_rate(rate)))
+    def rate(self, name: str, rate: str, direction: Direction = "both") -> None:
+        """Limits what the node sends, receives or both, even while traffic flows."""
+        kernel.run_all(commands.limit(self.layout, self.node(name), parse_rate(rate), direction))
 
     def cut(self, name: str) -> None:
         """Unplugs the node: connections are not reset, they fall silent."""

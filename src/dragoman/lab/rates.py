@@ -1,9 +1,11 @@
 """What a link carries: `100mbit` comes in, the numbers of a token bucket go out. Pure."""
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from dragoman.errors import UserError
+
+Direction: TypeAlias = Literal["both", "send", "receive"]
 
 BITS = {"kbit": 1_000, "mbit": 1_000_000, "gbit": 1_000_000_000}
 SLOWEST, FASTEST = 10_000, 100_000_000_000
@@ -35,6 +37,13 @@ def parse_rate(text: str) -> int:
     if not SLOWEST <= bits <= FASTEST:
         raise UserError(f"{text!r} is out of range; write a rate from 10kbit to 100gbit, or none")
     return bits
+
+
+def parse_direction(text: str) -> Direction:
+    for direction in get_args(Direction):
+        if text == direction:
+            return direction  # type: ignore[no-any-return]
+    raise UserError(f"{text!r} is not a direction; write send, receive or both")
 
 
 def rate_text(bits: int) -> str:

@@ -22,7 +22,8 @@ class Traffic:
     """
 
     rate_bits: int | None
-    """None if there is no limit."""
+    """Of what it sends; None if there is no limit."""
+    receive_rate_bits: int | None
     sent_bytes: int
     received_bytes: int
     read_at: float
@@ -40,6 +41,7 @@ class NodeStatus:
     name: str
     address: str
     rate_bits: int | None
+    receive_rate_bits: int | None
     sent_bytes: int
     received_bytes: int
     sent_mbit_per_s: float
@@ -65,9 +67,8 @@ def status(layout: Layout, over_s: float) -> list[NodeStatus]:
 def traffic(layout: Layout, node: Node) -> Traffic:
     sent = _bucket(node.namespace, "eth0")
     received = _bucket(layout.switch, node.name)
-    bits = int(sent["options"]["rate"]) * 8
     return Traffic(
-        None if bits >= UNLIMITED else bits, sent["bytes"], received["bytes"], time.monotonic()
+        _rate_bits(sent), _rate_bits(received), sent["bytes"], received["bytes"], time.monotonic()
     )
 
 
@@ -103,6 +104,7 @@ def _node_status(layout: Layout, node: Node, before: Traffic) -> NodeStatus:
         name=node.name,
         address=str(node.address),
         rate_bits=now.rate_bits,
+        receive_rate_bits=now.receive_rate_bits,
         sent_bytes=now.sent_bytes,
         received_bytes=now.received_bytes,
         sent_mbit_per_s=mbit_per_s(before.sent_bytes, now.sent_bytes, seconds),
@@ -119,6 +121,11 @@ def _node_status(layout: Layout, node: Node, before: Traffic) -> NodeStatus:
 def _bucket(namespace: str, device: str) -> dict[str, Any]:
     shown = ["tc", "-n", namespace, "-s", "-json", "qdisc", "show", "dev", device]
     return next(entry for entry in kernel.read_json(shown) if entry.get("root"))
+
+
+def _rate_bits(bucket: dict[str, Any]) -> int | None:
+    bits = int(bucket["options"]["rate"]) * 8
+    return None if bits >= UNLIMITED else bits
 
 
 def _disk(node: Node) -> Disk | None:

@@ -39,6 +39,12 @@ def test_both_ends_of_a_link_are_limited_alike():
     assert receiving[-1] == "625000"
 
 
+def test_one_direction_can_be_limited_alone():
+    both = commands.limit(LAYOUT, FIRST, 100_000_000)
+    assert commands.limit(LAYOUT, FIRST, 100_000_000, "send") == both[:1]
+    assert commands.limit(LAYOUT, FIRST, 100_000_000, "receive") == both[1:]
+
+
 def test_a_limit_is_there_before_the_link_is_up():
     made = commands.make_node(LAYOUT, FIRST, 1_000_000, has_ipv6=True)
     limited = [number for number, command in enumerate(made) if command[0] == "tc"]

@@ -1,7 +1,14 @@
 import pytest
 
 from dragoman.errors import UserError
-from dragoman.lab.rates import UNLIMITED, bucket, parse_rate, parse_size, rate_text
+from dragoman.lab.rates import (
+    UNLIMITED,
+    bucket,
+    parse_direction,
+    parse_rate,
+    parse_size,
+    rate_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +32,13 @@ def test_a_rate_is_read_and_written_alike(text, bits):
 def test_nonsense_is_no_rate(text):
     with pytest.raises(UserError, match=r"kbit, mbit or gbit"):
         parse_rate(text)
+
+
+def test_a_direction_is_one_of_three_words():
+    words = ["both", "send", "receive"]
+    assert [parse_direction(word) for word in words] == words
+    with pytest.raises(UserError, match="send, receive or both"):
+        parse_direction("sent")
 
 
 @pytest.mark.parametrize("text", ["0mbit", "1kbit", "1000gbit"])
