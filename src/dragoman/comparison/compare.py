@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dragoman.comparison.aspects import Aspect
 from dragoman.comparison.inputs import data_of, machines_of, settings_of
-from dragoman.comparison.outcomes import cost_of, quality_of, speed_of
+from dragoman.comparison.outcomes import cost_aspect, quality_aspect, speed_aspect
 from dragoman.diagnosis.run.facts import facts_of
 from dragoman.diagnosis.run.record import RunRecord, read_run
 from dragoman.errors import UserError
@@ -48,9 +48,9 @@ def compare(
         settings=settings_of(a.config, b.config),
         data=data_of(a.record, b.record),
         machines=machines_of(a, b),
-        speed=speed_of(a, b),
-        quality=quality_of(a, b),
-        cost=cost_of(a, b),
+        speed=speed_aspect(a, b),
+        quality=quality_aspect(a, b),
+        cost=cost_aspect(a, b),
     )
 
 

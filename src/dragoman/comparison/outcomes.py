@@ -25,18 +25,18 @@ SIGNIFICANT_P = 0.05
 SPLITS = ("test", "validation")
 
 
-def speed_of(a: RunFacts, b: RunFacts) -> Aspect:
-    """Compares the time of a step, part by part, as the lowest rank recorded it."""
+def speed_aspect(a: RunFacts, b: RunFacts) -> Aspect:
+    """Compares the time of a usual step, its parts as the lowest rank recorded them."""
     for run in (a, b):
         if not len(run.steps):
             why = f"Not known, because {run.record.directory.root} has recorded no step."
             return Aspect("Speed", [], [why])
-    one, other = a.steps, b.steps
+    one, other = _usual(a), _usual(b)
     names = dict.fromkeys([*one.groups.get("parts_s", {}), *other.groups.get("parts_s", {})])
     parts = [measured(f"  {name}", _part(one, name), _part(other, name), "s") for name in names]
     pace = measured("tokens a second", _tokens_per_s(one), _tokens_per_s(other), "tokens")
     rows = [
-        measured("step", known_mean(one["step_s"]), known_mean(other["step_s"]), "s"),
+        measured("mean step", known_mean(one["step_s"]), known_mean(other["step_s"]), "s"),
         *parts,
         measured("median step", known_median(one["step_s"]), known_median(other["step_s"]), "s"),
         measured("tokens a step", known_mean(one["tokens"]), known_mean(other["tokens"]), "tokens"),
@@ -45,6 +45,12 @@ def speed_of(a: RunFacts, b: RunFacts) -> Aspect:
     ]
     known = [row for row in rows if row.a is not None or row.b is not None]
     return Aspect("Speed", known, _speed_in_words(pace, parts))
+
+
+def _usual(run: RunFacts) -> Table:
+    """Returns the steps over which a report takes its means; all where it cannot tell."""
+    usual = np.isin(run.steps["step"], run.step_parts.step[run.step_parts.usual])
+    return run.steps.where(usual if usual.any() else slice(None))
 
 
 def _speed_in_words(pace: Row, parts: list[Row]) -> list[str]:
@@ -94,7 +100,7 @@ class Translated(NamedTuple):
     """Line by line."""
 
 
-def quality_of(a: RunFacts, b: RunFacts) -> Aspect:
+def quality_aspect(a: RunFacts, b: RunFacts) -> Aspect:
     rows = [*_best_so_far(a, b)]
     sentences = []
     for name, first, second in _sets(a, b):
@@ -192,7 +198,7 @@ def _compared(name: str, first: Translated, second: Translated, language: str) -
     )
 
 
-def cost_of(a: RunFacts, b: RunFacts) -> Aspect:
+def cost_aspect(a: RunFacts, b: RunFacts) -> Aspect:
     first, second = time_spent(a.attempts), time_spent(b.attempts)
     prices, others = a.config.cost, b.config.cost
     rows = [

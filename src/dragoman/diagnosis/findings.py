@@ -8,6 +8,7 @@ Confidence = Literal["high", "medium", "low", "none"]
 """none: the verdict is that nothing can be said, and the sentence says why."""
 
 UNKNOWN = "not known"
+NOT_TOLD = "This cannot be told from what the run has recorded so far."
 
 Health = Literal["good", "watch", "poor", "open", "fact"]
 """How a verdict is to be taken. open: nothing can be said yet. fact: neither good nor bad."""
@@ -43,20 +44,44 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """One thing to do about a finding, and the line that does it."""
+
+    text: str
+    """In words, a sentence: what to do, and why."""
+    command: str = ""
+    """A command for a shell, or a line of the recipe such as `training.steps = 20000`; either works
+    for this run as it stands."""
+    saves_s: float | None = None
+    """Of the run's wall time, had it been so from the beginning; None: not known."""
+
+
+@dataclass(frozen=True)
 class Finding:
     verdict: str
     """A few words, one of those that the module of the question lists; shown on a card."""
     confidence: Confidence
     sentence: str
-    """The answer in plain words, with its most important figures."""
+    """The most important figures, and how they are known."""
     evidence: Sequence[Figure]
-    advice: str = ""
-    """What to do about it; empty: nothing needs to be done."""
+    advice: Sequence[Advice] = ()
+    """What to do about it, the most useful first, at most three; empty: nothing."""
+    plain: str = ""
+    """The answer in one sentence that a student understands, without any jargon."""
+
+    @property
+    def advice_text(self) -> str:
+        return " ".join(advice.text for advice in self.advice)
 
 
-def unknown(because: str, evidence: Sequence[Figure] = ()) -> Finding:
+def advised(text: str) -> list[Advice]:
+    """Returns one piece of advice in words alone; none where they are empty."""
+    return [Advice(text)] if text else []
+
+
+def unknown(because: str, evidence: Sequence[Figure] = (), plain: str = NOT_TOLD) -> Finding:
     """Returns a finding without an answer; `because` follows "Not known, because"."""
-    return Finding(UNKNOWN, "none", f"Not known, because {because}.", evidence)
+    return Finding(UNKNOWN, "none", f"Not known, because {because}.", evidence, plain=plain)
 
 
 def recorded(*figures: Figure | None) -> list[Figure]:

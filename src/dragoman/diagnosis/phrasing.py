@@ -27,6 +27,12 @@ def wall_time(number: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in units if count)
 
 
+def savings(saved_s: float, cost: float | None = None, currency: str = "") -> str:
+    """saves about 3 h 5 min and 37.00 USD; `cost` None: no price is known."""
+    paid = "" if cost is None else f" and {money(cost, currency)}"
+    return f"saves about {wall_time(saved_s)}{paid}"
+
+
 def instant(at: float) -> str:
     """2026-11-16 14:05 UTC."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -103,6 +109,11 @@ def loss(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def money(value: float, currency: str) -> str:
+    """12.50 USD, 3,120 USD."""
+    return f"{value:,.2f} {currency}" if abs(value) < 999.995 else f"{value:,.0f} {currency}"
+
+
 def quantity(value: float, unit: str) -> str:
     """Returns a number with its unit, one of those that `Figure` lists, with few digits."""
     sign = "-" if value < 0 else ""
@@ -118,7 +129,7 @@ def quantity(value: float, unit: str) -> str:
         case "BLEU" | "chrF":
             return f"{value:.1f} {unit}"
         case "USD" | "EUR" | "GBP" | "CHF":
-            return f"{value:,.2f} {unit}"
+            return money(value, unit)
         case "nats":
             return f"{value:.3f} nats"
         case "steps" | "lines" | "tokens" if value == 1:

@@ -18,6 +18,7 @@ from dragoman.diagnosis.answers import (
     learning_rate,
     loss_spikes,
     memory,
+    more_machines,
     network,
     overfitting,
     padding,
@@ -162,6 +163,13 @@ ALSO: Sequence[Question] = (
     Question("hangs", "Did the run hang?", "Hangs", hangs.answer),
     Question("stragglers", "Do ranks wait for a slow one?", "Stragglers", stragglers.answer),
     Question(
+        "more-machines",
+        "Would one more machine help?",
+        "More machines",
+        more_machines.answer,
+        health={"yes": "fact", "little": "fact", "no": "fact"},
+    ),
+    Question(
         "spikes",
         "Did the loss jump or run away?",
         "Loss spikes",
@@ -208,7 +216,9 @@ def health_of(key: str, finding: Finding) -> Health:
     if finding.confidence == "none" or finding.verdict == UNKNOWN:
         return "open"
     otherwise: Health = "watch" if finding.advice else "fact"
-    return question_of(key).health.get(finding.verdict, otherwise)
+    found = question_of(key).health.get(finding.verdict, otherwise)
+    # Where there is something to do, it is not all good.
+    return "watch" if found == "good" and finding.advice else found
 
 
 def _answer(question: Question, run: RunFacts) -> Finding | None:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dragoman.config import Config
 from dragoman.diagnosis.learning.convergence import forecast_of, is_steady, rate_left_of, verdict_of
 from dragoman.diagnosis.learning.evaluations import Evaluations
+from dragoman.diagnosis.learning.leak import leak_of
+from dragoman.diagnosis.learning.level import level_of
 from dragoman.diagnosis.learning.overfit import overfit_of
 from dragoman.diagnosis.speed.online import LiveDiagnosis
 from dragoman.telemetry.events import Evaluated, StepDone
@@ -59,8 +61,16 @@ def learning_line(config: Config, evaluations: Sequence[Evaluated]) -> tuple[str
     # Losses follow tokens, which follow steps: only ratios count.
     steady = is_steady(config, after.step)
     forecast = forecast_of(after.step, after.validation_loss, after.bleu, steady)
-    rate_left = rate_left_of(config, int(after.step[-1])) if len(after) else None
-    if forecast and not rate_left and verdict_of(forecast) in (("yes", "high"), ("yes", "medium")):
+    if forecast is None or leak_of(config, every, []):
+        return "", ""
+    rate_left = rate_left_of(config, int(after.step[-1]))
+    if not rate_left and verdict_of(forecast) in (("yes", "high"), ("yes", "medium")):
+        level = level_of(after, config.tokenizer.vocabulary)
+        if level.is_poor:
+            return "poor", (
+                f"at rest at {level.loss:.2f} nats, far above what translation models reach: "
+                "something else than the number of steps is wrong"
+            )
         return "trained", (
             "fully trained, as far as its losses tell: a quarter more steps would lower the "
             f"validation loss by {forecast.gain().value:.3f}"

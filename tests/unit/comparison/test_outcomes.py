@@ -12,7 +12,7 @@ def test_speed_is_told_part_by_part_with_ratios(tmp_path):
     second = run(tmp_path / "b", 2.0, parts_s=parts | {"communication": 1.5})
     speed = compare(first.directory, second.directory).speed
 
-    assert rows(speed)["step"].ratio == 2.0
+    assert rows(speed)["mean step"].ratio == 2.0
     assert rows(speed)["forward"].ratio == 1.0
     assert rows(speed)["communication"].ratio == 3.0
     assert rows(speed)["tokens a second"].ratio == 0.5

@@ -22,7 +22,7 @@ def test_an_answer_that_is_not_known_gives_its_reason_and_claims_nothing():
 
     assert (found.verdict, found.confidence) == ("not known", "none")
     assert found.sentence == "Not known, because no step has been recorded."
-    assert found.advice == ""
+    assert found.advice_text == ""
 
 
 def test_figures_without_a_value_are_left_out():

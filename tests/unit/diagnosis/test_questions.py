@@ -6,7 +6,7 @@ import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 
 from dragoman.diagnosis import questions
-from dragoman.diagnosis.findings import Figure, Finding, unknown
+from dragoman.diagnosis.findings import Figure, Finding, advised, unknown
 from dragoman.diagnosis.questions import ALSO, QUESTIONS, Question, diagnose, health_of
 from dragoman.report.content import report_schema
 from dragoman.report.write import write_report
@@ -18,20 +18,21 @@ def usual_run(tmp_path, **more):
 
 
 def finding(verdict: str, advice: str = "") -> Finding:
-    return Finding(verdict, "high", "A sentence.", (), advice)
+    return Finding(verdict, "high", "A sentence.", (), advised(advice))
 
 
 def fails(run):
     raise ZeroDivisionError("division by zero.")
 
 
-def test_the_table_holds_eleven_questions_and_seven_that_are_reported_at_need():
+def test_the_table_holds_eleven_questions_and_eight_that_are_reported_at_need():
     assert len(QUESTIONS) == 11
     assert [question.key for question in ALSO] == [
-        *("faults", "hangs", "stragglers", "spikes", "memory", "padding", "quality")
+        *("faults", "hangs", "stragglers", "more-machines"),
+        *("spikes", "memory", "padding", "quality"),
     ]
     for name in ("key", "text", "title"):
-        assert len({getattr(question, name) for question in (*QUESTIONS, *ALSO)}) == 11 + 7
+        assert len({getattr(question, name) for question in (*QUESTIONS, *ALSO)}) == 11 + 8
 
 
 def test_the_questions_are_answered_in_their_order(tmp_path):
@@ -51,7 +52,7 @@ def test_a_run_in_order_has_nothing_to_add(tmp_path):
     ended = AttemptEnded(60, "finished", "done")
     run = usual_run(tmp_path, beside=lambda rank, end: [(end + 1, ended)])
 
-    assert diagnose(read(run)).also == {}
+    assert list(diagnose(read(run)).also) == ["more-machines"]
 
 
 @pytest.mark.parametrize("table", ["QUESTIONS", "ALSO"])
@@ -76,7 +77,7 @@ def test_a_question_that_must_be_answered_and_is_not_is_not_known(tmp_path, monk
 def test_a_row_is_all_that_a_new_question_needs(tmp_path, monkeypatch):
     def answer(run):
         figures = [Figure("cups", 3, "cups")]
-        return Finding("cold", "low", "It was.", figures, "Brew.")
+        return Finding("cold", "low", "It was.", figures, advised("Brew."))
 
     new = Question(
         "coffee",
@@ -132,3 +133,4 @@ def test_what_is_not_known_is_open_whatever_the_question():
 
 def test_a_figure_with_advice_is_worth_a_look():
     assert health_of("padding", finding("31 %", "Sort by length.")) == "watch"
+    assert health_of("learning-rate", finding("as set", "Lower it.")) == "watch"

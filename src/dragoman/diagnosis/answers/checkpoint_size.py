@@ -1,5 +1,7 @@
 """How big is a checkpoint? The verdict is its size: "731 MB"."""
 
+from dataclasses import replace
+
 from dragoman.checkpoints.names import MODEL
 from dragoman.diagnosis.findings import Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, listed, megabytes
@@ -19,6 +21,7 @@ def answer(run: RunFacts) -> Finding:
         if len(every) > 1
         else "It is the only one that is kept here"
     )
+    kept_plain = f"and {len(every)} are kept" if len(every) > 1 else "and it is the only one"
     weight_bytes = newest.file_bytes.get(MODEL, size.weight_bytes)
     return Finding(
         megabytes(newest_bytes),
@@ -32,13 +35,14 @@ def answer(run: RunFacts) -> Finding:
             *_export(size, weight_bytes),
             *_saving(run),
         ],
+        plain=f"One saved model takes {megabytes(newest_bytes)} of disk, {kept_plain}.",
     )
 
 
 def _forecast(size: Size, is_vocabulary_known: bool) -> Finding:
     total = size.weight_bytes + size.optimizer_bytes
     guess = "" if is_vocabulary_known else ", if the tokenizer gets all the pieces it is asked for"
-    return unknown(
+    found = unknown(
         f"there is no checkpoint yet. By computation one will take {megabytes(total)}: "
         f"{megabytes(size.weight_bytes)} of weights and {megabytes(size.optimizer_bytes)} of "
         f"Adam's state for {size.parameters:,} parameters, and little more for the "
@@ -48,6 +52,8 @@ def _forecast(size: Size, is_vocabulary_known: bool) -> Finding:
             *_export(size, size.weight_bytes),
         ],
     )
+    plain = f"No model has been saved yet; one will take about {megabytes(total)}."
+    return replace(found, plain=plain)
 
 
 def _sizes(file_bytes: dict[str, int]) -> str:

@@ -4,91 +4,62 @@ Three witnesses, the most reliable first. The share of a step in which a device 
 the ranks themselves. Model FLOPs utilization counts what the model needed against what the device
 can do. Power shows how hard it works. The driver's utilization only says that some kernel was
 there, and a collective that waits for other hosts is a kernel: a device that waits shows 100 %.
+
+A processor that computes all the time may still achieve little because others use it too. That is
+looked for first: small batches are blamed only where nothing else explains it.
 """
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-import numpy as np
-
-from dragoman.diagnosis.findings import Confidence, Figure, Finding, recorded, unknown
+from dragoman.diagnosis.answers.memory import device_peaks
+from dragoman.diagnosis.commands import setting_line
+from dragoman.diagnosis.findings import Advice, Confidence, Figure, Finding, recorded, unknown
 from dragoman.diagnosis.phrasing import listed, percent
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.hosts import HostSensors
 from dragoman.diagnosis.run.timeline import why_no_common_step
-from dragoman.diagnosis.speed.bottleneck import FEW_STEPS, Shares, shares_of
-from dragoman.telemetry.read.tables import group_column, known
+from dragoman.diagnosis.speed import advice
+from dragoman.diagnosis.speed.bottleneck import BOUND_SHARE, FEW_STEPS, Shares
+from dragoman.diagnosis.speed.device_use import (
+    AT_THE_LIMIT,
+    FULLY,
+    LOW_POWER,
+    POOR_EFFICIENCY,
+    DeviceUse,
+    devices_of,
+    gpus_of,
+    use_of,
+)
+from dragoman.diagnosis.speed.foreign_load import ProcessorLoad, crowded_hosts, loads_of
+from dragoman.diagnosis.speed.overview import speed_of
+from dragoman.telemetry.read.tables import known
 
-FULLY = 0.85
-"""Share of the step spent computing."""
 MOSTLY_WAITING = 0.5
-POOR_EFFICIENCY = 0.20
-"""Of what the device reaches in large matrix products, while it computes; transformers of this
-size reach 35 to 60 %."""
+WAITING = ("network-bound", "latency-bound", "straggler", "input-bound")
+"""Bottlenecks for which some devices wait, even where in the mean most of them compute."""
 GOOD_EFFICIENCY = 0.35
-LOW_POWER = 0.5
-"""Of the limit: a GPU that computes in earnest draws more."""
-AT_THE_LIMIT = 0.95
 LOOKS_BUSY = 0.80
 MORE_THAN_COMPUTING = 0.15
 """A driver's utilization that is high, and so much more than computing, needs an explanation."""
-MUCH_FOREIGN = 0.15
 WORTH_NAMING = 0.01
 REST_SHARE = 0.05
 """A message and some lines of Python take a percent or two: more is worth a word."""
-WORTH_ADVICE = 0.05
-"""Of the step, for the largest waiting."""
-IDLE_CORES = 0.5
-"""CPU runs: with so few cores in use, more threads or workers fit."""
-
-
-@dataclass(frozen=True)
-class DeviceUse:
-    """Shares, 0 to 1. NaN: not recorded."""
-
-    computing: float
-    """Of the step, in the mean over ranks."""
-    flops: float
-    """Model FLOPs utilization: needed over possible in the same time."""
-    driver: float
-    power: float
-    """Drawn over the limit."""
-    cpu: float
-    """Of all cores of the hosts."""
-    foreign_cpu: float
-    """Of these, what programs take that are not of this run."""
-    is_gpu: bool
-
-    @property
-    def efficiency(self) -> float:
-        """While it computes."""
-        return self.flops / self.computing if self.computing else math.nan
+MEMORY_TO_FILL = 0.8
+"""Of a device's memory: what larger micro-batches may come to."""
+WORTH_ENLARGING = 1.3
+"""Times the tokens of a micro-batch."""
 
 
 def answer(run: RunFacts) -> Finding:
-    steps = run.step_parts
-    if not len(steps):
+    speed = speed_of(run)
+    if speed is None:
         return unknown(why_no_common_step(run.steps))
-    rows = np.flatnonzero(steps.usual)
-    split = steps.mean(rows)
-    shares = shares_of(split)
-    hosts = run.hosts.values()
-    devices = {start.device for attempt in run.attempts for start in attempt.starts.values()} | {
-        member.device for members in run.record.members.values() for member in members
-    }
-    driver = [host.mean(gpu) for host in hosts for gpu in _gpus(host, devices)]
-    use = DeviceUse(
-        computing=math.nan if math.isnan(split.network_s) else split.busy_s / split.step_s,
-        flops=flops_utilization(run),
-        driver=_mean(driver) / 100,
-        power=_power(hosts, devices),
-        cpu=_mean([host.mean("cpu/percent") for host in hosts]) / 100,
-        foreign_cpu=_mean([_foreign_cpu(host) for host in hosts]),
-        is_gpu=any(device.startswith("cuda") for device in devices),
-    )
-    figures = recorded(*_figures(use), *_host_figures(hosts, devices))
+    loads, crowded = loads_of(run), crowded_hosts(run)
+    use = use_of(run, loads, crowded)
+    figures = recorded(*_figures(use), *_host_figures(run, loads))
     verdict = verdict_of(use)
+    if verdict == "fully used" and speed.bottleneck and speed.bottleneck.verdict in WAITING:
+        verdict = "partly used"
     if verdict is None:
         return unknown(
             "how long the devices waited inside forward and backward was not recorded, and neither "
@@ -97,57 +68,12 @@ def answer(run: RunFacts) -> Finding:
         )
     return Finding(
         verdict=verdict,
-        confidence=_confidence(use, len(rows), bool(steps.missing_ranks)),
-        sentence=answer_in_words(use, shares),
+        confidence=_confidence(use, len(speed.rows), bool(run.step_parts.missing_ranks)),
+        sentence=answer_in_words(use, speed.shares),
         evidence=figures,
-        advice=_advice(use, verdict, shares),
+        advice=_advice(run, use, verdict, crowded),
+        plain=_plain(use, verdict, speed.shares),
     )
-
-
-def flops_utilization(run: RunFacts) -> float:
-    """Returns what the model needed over what the devices could have done in the steps' time."""
-    needed = possible = 0.0
-    for rank, steps in run.steps_by_rank.items():
-        flops = group_column(steps, "counts", "flops")
-        for attempt in run.attempts:
-            device = attempt.devices.get(rank)
-            if device is None or not device.peak_flops:
-                continue
-            own = (steps["attempt"] == attempt.number) & ~np.isnan(flops)
-            own[np.flatnonzero(own)[:1]] = False  # the first step finds memory and kernels
-            needed += float(flops[own].sum())
-            possible += device.peak_flops * float(steps["step_s"][own].sum())
-    return needed / possible if possible else math.nan
-
-
-def _gpus(host: HostSensors, devices: set[str], value: str = "utilization_percent") -> list[str]:
-    """Returns the sensors of the GPUs that ranks compute on, as far as their numbers are the
-    driver's; else of all of them."""
-    found = host.devices("gpu", value)
-    used = [name for name in found if f"cuda:{name}" in devices]
-    return [f"gpu/{name}/{value}" for name in used or found]
-
-
-def _power(hosts: Collection[HostSensors], devices: set[str]) -> float:
-    shares = []
-    for host in hosts:
-        for name in _gpus(host, devices, "power_w"):
-            limit = host.mean(name.replace("power_w", "power_limit_w"))
-            shares.append(host.mean(name) / limit if limit else math.nan)
-    return _mean(shares)
-
-
-def _foreign_cpu(host: HostSensors) -> float:
-    """Returns the share of a host's cores that programs take which are not ranks of this run."""
-    own = [host.mean(f"rank/{rank}/cpu_percent") for rank in host.devices("rank", "cpu_percent")]
-    if not host.cores or not own:
-        return math.nan
-    return max(0.0, host.mean("cpu/percent") - math.fsum(own) / host.cores) / 100
-
-
-def _mean(values: Sequence[float]) -> float:
-    found = known(values)
-    return math.fsum(found) / len(found) if found else math.nan
 
 
 def verdict_of(use: DeviceUse) -> str | None:
@@ -160,11 +86,11 @@ def verdict_of(use: DeviceUse) -> str | None:
         return "partly used" if use.flops >= POOR_EFFICIENCY else "mostly waiting"
     if use.computing < MOSTLY_WAITING:
         return "mostly waiting"
-    if use.computing < FULLY or use.efficiency < POOR_EFFICIENCY:
+    if use.computing < FULLY or use.efficiency < POOR_EFFICIENCY or use.is_crowded_out:
         return "partly used"
     if math.isnan(use.flops) and use.is_gpu and use.power < LOW_POWER:
         return "partly used"
-    return "partly used" if not use.is_gpu and use.cpu < IDLE_CORES else "fully used"
+    return "partly used" if use.has_idle_cores or use.held_back else "fully used"
 
 
 def _confidence(use: DeviceUse, steps: int, lacks_ranks: bool) -> Confidence:
@@ -175,30 +101,54 @@ def _confidence(use: DeviceUse, steps: int, lacks_ranks: bool) -> Confidence:
     return "high" if is_backed and not lacks_ranks else "medium"
 
 
+def _plain(use: DeviceUse, verdict: str, shares: Shares) -> str:
+    if verdict == "fully used":
+        return f"Yes: the {use.name} computed almost all of the time."
+    no = "No" if verdict == "mostly waiting" else "Partly"
+    waits = _waits(shares)
+    largest = max(waits, key=lambda what: waits[what], default="")
+    longest = waits.get(largest, 0.0)
+    if use.is_crowded_out and longest < 1 - MOSTLY_WAITING:
+        return f"{no}: {use.crowd}, so that this run gets too little of them."
+    if use.computing < FULLY or longest >= BOUND_SHARE:
+        for_what = ""
+        if longest > 0:
+            for_what = f", and wait mostly for {largest.replace('rank', 'worker')}"
+        return f"{no}: the {use.name} compute {percent(use.computing)} of the time{for_what}."
+    if math.isnan(use.computing):
+        return f"{no}: the {use.name} reach {percent(use.flops)} of the speed they can reach."
+    if use.held_back:
+        return f"{no}: something keeps the run from using all processors of {use.held_back}."
+    if use.has_idle_cores:
+        return f"{no}: {percent(1 - use.cpu)} of the processors have nothing to do."
+    return f"{no}: the {use.name} are busy all the time, but far below the speed they can reach."
+
+
 def answer_in_words(use: DeviceUse, shares: Shares) -> str:
     sentences = []
     if not math.isnan(use.computing):
         waits = [
-            f"{percent(share)} waiting for {what}"
+            f"{percent(share)} of it for {what}"
             for what, share in _waits(shares).items()
             if share >= WORTH_NAMING
         ]
+        also = f"; the rank that is ready first waits {listed(waits)}" if waits else ""
         if shares.rest >= REST_SHARE:
-            waits.append(f"{percent(shares.rest)} on what is not timed separately")
-        also = f"; the rank that waits longest spends {listed(waits)}" if waits else ""
+            also += f"; {percent(shares.rest)} goes to what is not timed separately"
         sentences.append(
-            f"On average over the ranks, the {'GPUs' if use.is_gpu else 'CPUs'} compute during "
-            f"{percent(use.computing)} of a step{also}."
+            f"On average over all ranks, the {use.name} compute during {percent(use.computing)} of "
+            f"a step{also}."
         )
     if not math.isnan(use.flops):
         of_it = ""
         if not math.isnan(use.efficiency):
-            of_it = f", {percent(use.efficiency)} while they compute"
+            of_it = f", and {percent(use.efficiency)} while they compute"
         sentences.append(
-            f"Model FLOPs utilization is {percent(use.flops)} of what they reach in large matrix "
-            f"products{of_it}."
+            f"Model FLOPs utilization (MFU), the arithmetic that the model needs against what the "
+            f"{use.name} do in the same time in large matrix products, is {percent(use.flops)}"
+            f"{of_it}."
         )
-    return " ".join([*sentences, *_sensors_in_words(use, shares)])
+    return " ".join([*sentences, *_sensors_in_words(use, shares), *_reasons_in_words(use)])
 
 
 def _waits(shares: Shares) -> dict[str, float]:
@@ -228,57 +178,120 @@ def _sensors_in_words(use: DeviceUse, shares: Shares) -> list[str]:
     elif not math.isnan(use.power):
         found.append(f"They draw {percent(use.power)} of their power limit.")
     if not math.isnan(use.cpu) and not use.is_gpu:
-        others = ""
-        if use.foreign_cpu >= MUCH_FOREIGN:
-            others = f", {percent(use.foreign_cpu)} of it with programs other than this run"
-        found.append(f"The processors of the hosts are {percent(use.cpu)} busy{others}.")
+        found.append(f"The processors of the hosts are {percent(use.cpu)} busy.")
     return found
 
 
-def _advice(use: DeviceUse, verdict: str, shares: Shares) -> str:
+def _reasons_in_words(use: DeviceUse) -> list[str]:
+    """Returns why devices that compute achieve less than they could, as far as it shows."""
+    if use.crowd:
+        crowd = use.crowd[0].upper() + use.crowd[1:]
+        if use.is_gpu:
+            return [f"{crowd}."]
+        return [f"{crowd}: what this run computes takes longer because of that."]
+    if use.held_back:
+        return [
+            f"While they compute, the ranks on {use.held_back} use far fewer cores than those on "
+            "other hosts, though its processors are not full: a limit, such as a container's "
+            "quota, holds them back."
+        ]
+    if use.has_idle_cores:
+        return [
+            "More cores are idle than used: the ranks have too few threads, or a limit, such as a "
+            "container's quota, holds them back."
+        ]
+    if use.has_small_products:
+        return ["Nothing else takes their time, so the matrix products are too small for them."]
+    if use.achieves_little and use.computing >= FULLY:
+        return ["Why they achieve so little was not recorded."]
+    return []
+
+
+def _advice(
+    run: RunFacts, use: DeviceUse, verdict: str, crowded: Mapping[str, ProcessorLoad]
+) -> list[Advice]:
+    """Returns advice on computing; waiting is the business of the answers about what they wait
+    for."""
     if verdict == "fully used":
-        if use.power >= AT_THE_LIMIT:
-            return "A higher power limit, where cooling and contract allow it, would speed them up."
-        return ""
-    waits = _waits(shares)
-    largest = max(waits, key=lambda what: waits[what])
-    if use.computing < FULLY and waits[largest] >= WORTH_ADVICE:
-        return f"Most of the waiting is for {largest}: see the answer about the network."
-    if use.efficiency < POOR_EFFICIENCY or (use.is_gpu and use.power < LOW_POWER):
-        return (
-            "They are never idle but achieve little: the matrix products are too small. Raise "
-            "training.micro_batch_tokens as far as memory allows, or use training.precision bf16."
+        if use.power < AT_THE_LIMIT or math.isnan(use.power):
+            return []
+        return [
+            Advice(
+                "A higher power limit, where cooling and contract allow it, would speed them up; "
+                "this shows how high it may be.",
+                advice.on_host(run, next(iter(run.hosts)), "nvidia-smi -q -d POWER"),
+            )
+        ]
+    if use.is_crowded_out:
+        return [advice.on_crowded(run, crowded, saves_s=None)]
+    if use.held_back or use.has_idle_cores:
+        host = use.held_back or next(iter(run.hosts))
+        return [
+            Advice(
+                f"See whether {host} limits what the run may use: the first number is the quota "
+                "in microseconds of every second number, and max is no limit.",
+                advice.on_host(run, host, "nproc; cat /sys/fs/cgroup/cpu.max"),
+            )
+        ]
+    return larger_products(run) if use.has_small_products else []
+
+
+def larger_products(run: RunFacts) -> list[Advice]:
+    """Returns how to give the devices larger matrix products, as far as updates and memory
+    allow."""
+    settings, ranks = run.config.training, run.attempts[-1].ranks
+    found = []
+    fullest = max((peak.share for peak in device_peaks(run)), default=math.nan)
+    # A micro-batch cannot have more than a rank's share of an update.
+    most = settings.tokens_per_update / ranks
+    by_memory = settings.micro_batch_tokens * MEMORY_TO_FILL / fullest
+    tokens = int(min(known([most, by_memory]))) // 64 * 64
+    if tokens >= WORTH_ENLARGING * settings.micro_batch_tokens:
+        found.append(
+            Advice(
+                "Compute more tokens at once in the next run: larger micro-batches make larger "
+                "matrix products, and leave the updates as they are.",
+                setting_line("training.micro_batch_tokens", tokens),
+            )
         )
-    if not use.is_gpu and use.cpu < IDLE_CORES:
-        return "Cores are idle: start more workers, or let each use more threads."
-    return ""
+    if settings.precision == "fp32" and any(d.startswith("cuda") for d in devices_of(run)):
+        found.append(
+            Advice(
+                "Compute in half precision in the next run: GPUs have units of their own for it.",
+                setting_line("training.precision", "fp16"),
+            )
+        )
+    return found
 
 
 def _figures(use: DeviceUse) -> list[Figure]:
     named = [
-        ("computing share", use.computing, "of the step, mean over ranks"),
-        ("model FLOPs utilisation", use.flops, "of what large matrix products reach"),
+        ("computing, all ranks share", use.computing, "of the mean step, mean over ranks"),
+        ("model FLOPs utilization", use.flops, "of what large matrix products reach"),
         ("efficiency while computing", use.efficiency, ""),
-        ("driver's utilisation", use.driver, "that some kernel was there, be it one that waits"),
+        ("driver's utilization", use.driver, "that some kernel was there, be it one that waits"),
         ("power of its limit", use.power, ""),
         ("processor", use.cpu, "of all cores of the hosts"),
-        ("processor, other programs", use.foreign_cpu, "of all cores of the hosts"),
     ]
     return [Figure(name, value, "share", note=note) for name, value, note in named]
 
 
-def _host_figures(hosts: Collection[HostSensors], devices: set[str]) -> list[Figure]:
-    found = []
-    for host in hosts:
-        for name in _gpus(host, devices):
+def _host_figures(run: RunFacts, loads: Mapping[str, ProcessorLoad]) -> list[Figure]:
+    found, devices = [], devices_of(run)
+    for host in run.hosts.values():
+        for name in gpus_of(host, devices):
             gpu = f"{host.host} {' '.join(name.split('/')[:2])}"
             power_w = host.mean(name.replace("utilization_percent", "power_w"))
             found += [
-                Figure(f"{gpu}, driver's utilisation", host.mean(name) / 100, "share"),
+                Figure(f"{gpu}, driver's utilization", host.mean(name) / 100, "share"),
                 Figure(f"{gpu}, power", power_w, "W"),
             ]
-        steal = host.mean("cpu/steal_percent")
-        note = f"{steal:.0f} % taken by other machines on the same hardware" if steal >= 1 else ""
-        cpu = host.mean("cpu/percent") / 100
-        found.append(Figure(f"{host.host}, processor", cpu, "share", note=note))
+    for host_name, load in loads.items():
+        named = [
+            ("processor", load.busy, "of all its cores"),
+            ("processor, this run", load.own, ""),
+            ("processor, other programs", load.foreign, ""),
+            ("processor, other machines", load.stolen, "that share its hardware"),
+        ]
+        found += [Figure(f"{host_name}, {name}", v, "share", note=note) for name, v, note in named]
     return found

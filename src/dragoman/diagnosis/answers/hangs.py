@@ -6,13 +6,13 @@ none for much longer than a step takes, it hung; its sensors may well have gone 
 
 import math
 
-from dragoman.diagnosis.findings import Figure, Finding
+from dragoman.diagnosis.commands import train_command
+from dragoman.diagnosis.findings import Advice, Figure, Finding
 from dragoman.diagnosis.phrasing import count, listed, wall_time
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.silences import Silence
 
 MOST_NAMED = 3
-RESUME = "Stop it and give the same command again: it goes on from its last checkpoint."
 
 
 def answer(run: RunFacts) -> Finding | None:
@@ -36,8 +36,28 @@ def answer(run: RunFacts) -> Finding | None:
         confidence="high",
         sentence=now if hangs_now else _sentence(run, total_s),
         evidence=[Figure("stood still", total_s, "s"), *evidence],
-        advice=RESUME if hangs_now else "",
+        advice=[_resume(run)] if hangs_now else [],
+        plain=_plain(run, total_s, hangs_now),
     )
+
+
+def _resume(run: RunFacts) -> Advice:
+    from_where = "from its last checkpoint" if run.record.checkpoints else "from the beginning"
+    return Advice(
+        f"Stop it with Ctrl-C or kill where it was started, then start it again: it goes on "
+        f"{from_where}.",
+        train_command(run, {}),
+    )
+
+
+def _plain(run: RunFacts, total_s: float, hangs_now: bool) -> str:
+    last = run.silences[-1]
+    if hangs_now:
+        return (
+            f"Yes: the run has done nothing for {wall_time(last.seconds)}, though it has not ended."
+        )
+    times = "once" if len(run.silences) == 1 else f"{len(run.silences)} times"
+    return f"Yes: the run stood still {times}, for {wall_time(total_s)} in all."
 
 
 def _sentence(run: RunFacts, total_s: float) -> str:

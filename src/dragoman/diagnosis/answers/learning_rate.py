@@ -1,21 +1,39 @@
 """What does the learning-rate plot show? Verdicts: "as set" | "not as set".
 
 The curve as run is compared, step by step, with the curve that follows from the settings. After a
-rollback a run goes on with half the rate, on purpose: that is not as set, and nothing to mend.
+rollback a run goes on with half the rate, on purpose: that is not as set, and nothing to mend. A
+rate may be as set and too high: then it is judged by what is usual for a model of this width and
+warm-up, and by what happened in the run.
 """
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dragoman.config import Config, ScheduleSettings
-from dragoman.diagnosis.findings import Figure, Finding, unknown
+from dragoman.diagnosis.answers.unhealthy import MANY_SKIPPED, skipped_share
+from dragoman.diagnosis.findings import Advice, Figure, Finding, unknown
+from dragoman.diagnosis.learning.evaluations import Evaluations
+from dragoman.diagnosis.learning.instability import divergence_of, spikes_of
+from dragoman.diagnosis.learning.level import level_of
+from dragoman.diagnosis.learning.rate_level import (
+    FAR_TOO_HIGH,
+    HIGH,
+    RateLevel,
+    rate_level_of,
+)
+from dragoman.diagnosis.learning.remedies import lower_the_rate
 from dragoman.diagnosis.learning.robust_fit import Floats
-from dragoman.diagnosis.phrasing import count, percent, scientific
+from dragoman.diagnosis.phrasing import count, listed, percent, scientific
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.training.divergence import RATE_FACTOR
 from dragoman.training.schedule import Peak, learning_rate
 
+SOME_SPIKES = 2
+"""So few jumps of the loss are no sign of a rate that is too high."""
+USUAL = "2 / sqrt(width x steps of the warm-up)"
+_BECAUSE = "steps that are too large never settle"
 TOLERANCE = 1e-6
 """Of a rate, as a share of it: both are computed by the same function, and written as text."""
 
@@ -64,7 +82,7 @@ def answer(run: RunFacts) -> Finding:
     words = f"The plot shows {_schedule_words(config, peak)}."
     if not len(steps):
         why = f"no step has been recorded yet. What is set: {words.removesuffix('.')}"
-        return unknown(why, evidence)
+        return replace(unknown(why, evidence), plain="Nothing to see yet: no step has been made.")
     planned = np.fromiter(map(planned_rate, steps.tolist()), dtype=float, count=len(steps))
     rollbacks = sum(i.category == "rollback" for a in run.attempts for i in a.incidents)
     found = compare_rates(steps, rates, planned, rollbacks)
@@ -80,17 +98,87 @@ def answer(run: RunFacts) -> Finding:
             f"From step {found.first_deviating:,} on, {count(found.deviating, 'step')} had another "
             f"rate than the settings give, by up to {percent(found.largest)}. As set: {words}"
         )
-        advice = (
-            "Look for what changed between the attempts of this run: config.toml, or the version "
-            "of the program."
-        )
-        return Finding("not as set", "high", sentence, evidence, advice)
+        plain = "The learning rate did not follow its settings, so something changed on the way."
+        return Finding("not as set", "high", sentence, evidence, [_what_changed(run)], plain)
     verdict = "as set" if found.factor_since is None else "not as set"
+    level = rate_level_of(config)
+    evidence.append(
+        Figure("highest usual rate", level.usual, "", note=f"step {level.step:,}, by computation")
+    )
+    is_too_high, why = _too_high(run, level)
     sentence = (
         f"{words} {_now_words(config, int(steps[-1]), float(rates[-1]))}{_rollback_words(found)} "
-        "It follows the step alone and does not react to the loss."
+        f"It follows the step alone and does not react to the loss.{why}"
     )
-    return Finding(verdict, "high", sentence, evidence)
+    advice = [lower_the_rate(run, _BECAUSE)] if is_too_high else []
+    plain = _plain(config, found, is_too_high)
+    return Finding(verdict, "high", sentence, evidence, advice, plain)
+
+
+def _too_high(run: RunFacts, level: RateLevel) -> tuple[bool, str]:
+    """Returns whether the rate is too high for this model, and the sentence that says so.
+
+    Far above the usual is wrong unless the run did well with it; somewhat above it, only if
+    something went wrong.
+    """
+    if level.times_usual < HIGH:
+        return False, ""
+    symptoms, learned_well = _symptoms(run)
+    compared = (
+        f" At step {level.step:,} it is {scientific(level.rate)}, {level.times_usual:.1f} times "
+        f"the highest that is usual for a model of width {run.config.model.width:,} "
+        f"({scientific(level.usual)}, which is {USUAL})"
+    )
+    if not symptoms and (level.times_usual < FAR_TOO_HIGH or learned_well):
+        return False, f"{compared}, and nothing in this run shows that it did harm."
+    happened = f": {listed(symptoms)}" if symptoms else ""
+    return True, f"{compared}: it is too high{happened}."
+
+
+def _symptoms(run: RunFacts) -> tuple[list[str], bool]:
+    """Returns the signs of a rate that is too high, and whether the run learned well with it."""
+    steps, losses = run.steps["step"], run.steps["loss"]
+    rollbacks = sum(i.category == "rollback" for a in run.attempts for i in a.incidents)
+    skipped, spikes = skipped_share(run), len(spikes_of(steps, losses))
+    evaluations = Evaluations.from_events(run.evaluations).finite
+    after = evaluations.where(evaluations.step >= run.config.schedule.warmup_steps)
+    level = level_of(after, run.record.vocabulary) if len(after) else None
+    found = [
+        ("the training loss ran away", divergence_of(steps, losses) is not None),
+        (f"the run went back to a checkpoint {rollbacks} times", rollbacks > 0),
+        (f"{percent(skipped)} of the updates were skipped", skipped > MANY_SKIPPED),
+        (f"the training loss jumped {spikes} times", spikes > SOME_SPIKES),
+        (
+            f"the validation loss is still at {level.loss if level else 0:.2f} nats",
+            level is not None and level.is_poor,
+        ),
+    ]
+    return [words for words, is_so in found if is_so], level is not None and not level.is_poor
+
+
+def _what_changed(run: RunFacts) -> Advice:
+    """Returns how to see what an earlier attempt ran with."""
+    manifest = shlex.quote(str(run.record.directory.manifest))
+    return Advice(
+        "See whether the attempts ran with other versions of the program or other options.",
+        f"grep -A 40 '\"attempts\"' {manifest}",
+    )
+
+
+def _plain(config: Config, found: RateComparison, is_too_high: bool) -> str:
+    if is_too_high:
+        return "The model took steps that are too large to learn well: lower the learning rate."
+    if found.factor_since is not None:
+        return "The learning rate follows its settings, but was halved after the training slipped."
+    shapes = {
+        "noam": "rises at first and then falls ever more slowly",
+        "inverse-square-root": "rises at first and then falls ever more slowly",
+        "cosine": "rises at first and then falls along a curve to its end",
+        "linear": "rises at first and then falls evenly to its end",
+        "constant": "rises at first and then stays the same",
+    }
+    shape = shapes[config.schedule.kind]
+    return f"The learning rate, the size of the steps in learning, {shape}, exactly as it was set."
 
 
 def _schedule_words(config: Config, peak: Peak) -> str:

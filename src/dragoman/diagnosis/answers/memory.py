@@ -1,15 +1,18 @@
 """How near did memory come to its limit?"""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.diagnosis.findings import Figure, Finding
+from dragoman.diagnosis.commands import setting_line
+from dragoman.diagnosis.findings import Advice, Figure, Finding
 from dragoman.diagnosis.phrasing import count, percent, size
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.hosts import host_of
+from dragoman.diagnosis.speed import advice
 
 NEAR = 0.92
 """Of a device's memory: a longer batch than any before may need so much more."""
@@ -17,10 +20,18 @@ HOST_LEFT = 0.05
 """Of a host's memory: the system begins to swap, or ends a process."""
 
 
+SAFE_SHARE = 0.85
+"""Of a device's memory: what micro-batches of the right size come to."""
+LEAST_TOKENS = 256
+"""In a micro-batch, to hold the longest sentences."""
+
+
 class MemoryPeak(NamedTuple):
     where: str
     used_bytes: float
     total_bytes: float
+    is_of_ranks: bool = True
+    """Whether the ranks themselves use it; else the host says that it is full."""
 
     @property
     def share(self) -> float:
@@ -29,8 +40,7 @@ class MemoryPeak(NamedTuple):
 
 def answer(run: RunFacts) -> Finding | None:
     """Returns None where memory stayed away from its limit, or was not recorded."""
-    peaks = [peak for attempt in run.attempts for peak in _device_peaks(attempt, run)]
-    peaks = sorted([*peaks, *_host_peaks(run)], key=lambda peak: peak.share)
+    peaks = sorted([*device_peaks(run), *_host_peaks(run)], key=lambda peak: peak.share)
     near = {peak.where: peak for peak in peaks if peak.share >= NEAR}
     out_of_memory = sum(
         incident.category == "out-of-memory"
@@ -58,12 +68,47 @@ def answer(run: RunFacts) -> Finding | None:
             *(Figure(f"{peak.where}, peak", peak.share, "share") for peak in near.values()),
             Figure("steps that ran out of memory", out_of_memory, "steps"),
         ],
-        advice=(
-            "Lower training.micro_batch_tokens: it bounds memory and leaves tokens_per_update, "
-            "and so the result, as it is but for rounding. A run keeps its own; take it for the "
-            "next one."
-        ),
+        advice=_advice(run, list(near.values()), out_of_memory),
+        plain=_plain(list(near.values()), out_of_memory),
     )
+
+
+def _plain(near: Sequence[MemoryPeak], out_of_memory: int) -> str:
+    if out_of_memory:
+        return f"Yes: {count(out_of_memory, 'step')} needed more memory than there was."
+    fullest = max(near, key=lambda peak: peak.share)
+    return f"Yes: the memory of {fullest.where} was nearly full."
+
+
+def _advice(run: RunFacts, near: Sequence[MemoryPeak], out_of_memory: int) -> list[Advice]:
+    """Returns smaller micro-batches where ranks fill the memory, and a look at the processes where
+    it is the host's that something else may fill."""
+    own = [peak.share for peak in near if peak.is_of_ranks]
+    now = run.config.training.micro_batch_tokens
+    if own or out_of_memory:
+        fitting = SAFE_SHARE / max([*own, 1.0 if out_of_memory else 0.0])
+        tokens = max(LEAST_TOKENS, int(now * fitting) // 64 * 64)
+        if tokens >= now:
+            return []
+        return [
+            Advice(
+                f"Compute fewer tokens at once in the next run, {tokens:,} instead of {now:,}: "
+                "that bounds memory, and leaves tokens_per_update, and so the result, as it is "
+                "but for rounding.",
+                setting_line("training.micro_batch_tokens", tokens),
+            )
+        ]
+    host = max(near, key=lambda peak: peak.share).where
+    show = "ps -eo pid,user,rss,args --sort=-rss | head"
+    return [
+        Advice(
+            f"See what fills the memory of {host}, while it runs.", advice.on_host(run, host, show)
+        )
+    ]
+
+
+def device_peaks(run: RunFacts) -> list[MemoryPeak]:
+    return [peak for attempt in run.attempts for peak in _device_peaks(attempt, run)]
 
 
 def _device_peaks(attempt: Attempt, run: RunFacts) -> list[MemoryPeak]:
@@ -94,5 +139,5 @@ def _host_peaks(run: RunFacts) -> list[MemoryPeak]:
         left = sensors.levels("memory/available_bytes")
         total = sensors.mean("memory/total_bytes")
         if len(left) and total > 0 and left.min() < HOST_LEFT * total:
-            found.append(MemoryPeak(host, total - float(left.min()), total))
+            found.append(MemoryPeak(host, total - float(left.min()), total, is_of_ranks=False))
     return found

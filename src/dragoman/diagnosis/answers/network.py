@@ -1,16 +1,13 @@
 """What was the network traffic, and was the network the bottleneck?"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
-
+from dragoman.diagnosis.answers import network_links as links
 from dragoman.diagnosis.answers.network_advice import advice_on
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, recorded, unknown
-from dragoman.diagnosis.phrasing import bit_rate, count, listed, percent, rate, seconds, size
+from dragoman.diagnosis.phrasing import count, listed, percent, seconds
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.host_traffic import HostTraffic
-from dragoman.diagnosis.run.hosts import LOOPBACK
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed import advice
@@ -25,18 +22,12 @@ from dragoman.diagnosis.speed.bottleneck import (
     data_makes_late,
     shares_of,
 )
-from dragoman.diagnosis.speed.lateness import because_of_data, names_of_ranks, whose_waiting
-from dragoman.diagnosis.speed.link_use import (
-    CAPPED_SHARE,
-    MUCH_RETRANSMITTED,
-    by_port,
-    capped_host,
-    link_between,
-    most_retransmitted,
-    rate_while_waiting,
-)
-from dragoman.diagnosis.speed.phases import RunBottleneck, bottleneck_of
-from dragoman.diagnosis.speed.what_if import ProjectedSteps, projected_steps
+from dragoman.diagnosis.speed.causes import Causes, causes_of, others_take
+from dragoman.diagnosis.speed.foreign_load import ProcessorLoad
+from dragoman.diagnosis.speed.lateness import because_of_data, whose_waiting
+from dragoman.diagnosis.speed.overview import speed_of
+from dragoman.diagnosis.speed.phases import RunBottleneck, when_it_holds
+from dragoman.diagnosis.speed.what_if import ProjectedSteps
 
 CLEARLY_LARGER = 0.10
 """Of the step: so much more than the second, the largest candidate is the verdict without doubt."""
@@ -45,84 +36,167 @@ WORTH_NAMING = 0.005
 
 
 def answer(run: RunFacts) -> Finding:
-    steps, hosts = run.step_parts, run.host_traffic
-    if not len(steps):
+    speed = speed_of(run)
+    if speed is None:
         return unknown(why_no_common_step(run.steps))
-    link = link_between(hosts, run.record.model_size.gradient_bytes)
-    rows = np.flatnonzero(steps.usual)
-    ranks = max(attempt.ranks for attempt in run.attempts)
-    split = steps.mean(rows)
-    evidence = [*_step_figures(split, ranks), *_traffic_figures(hosts)]
-    if ranks > 1 and math.isnan(split.network_s):
-        return _without_communication(run, split, evidence)
-    found = bottleneck_of(steps, rows, link, names_of_ranks(run.attempts))
-    projected = projected_steps(found.split, link)
+    evidence = [*_step_figures(speed.split, speed.ranks), *links.traffic_figures(speed.hosts)]
+    if speed.bottleneck is None:
+        return _without_communication(run, speed.shares, evidence)
+    facts = causes_of(run, speed, speed.bottleneck)
+    found = facts.found
     if found.since_step is not None or found.until_step is not None:
         evidence = [*_phase_figures(found), *evidence]
-    if ranks > 1 and found.split.network_s > 0:
-        evidence += _projected_figures(projected)
-    missing_ranks = max(steps.missing_ranks.values(), default=0)
+    evidence += links.intermittent_figures(facts.bad, facts.bad_for)
+    if facts.is_slow_network:
+        evidence += links.cap_figures(facts.cap, facts.at_most)
+    if speed.ranks > 1 and found.split.network_s > 0:
+        evidence += _projected_figures(facts.projected)
     return Finding(
         verdict=found.verdict,
-        confidence=confidence_of(shares_of(found.split), found.late, len(rows), missing_ranks > 0),
-        sentence=_sentence(found, hosts, ranks, missing_ranks),
+        confidence=confidence_of(found, len(speed.rows), facts.missing_ranks > 0),
+        sentence=_sentence(facts),
         evidence=evidence,
-        advice=advice_on(found, hosts, projected),
+        advice=advice_on(run, facts),
+        plain=_plain(facts),
     )
 
 
-def confidence_of(shares: Shares, late: Late, steps: int, lacks_ranks: bool) -> Confidence:
+def confidence_of(found: RunBottleneck, steps: int, lacks_ranks: bool) -> Confidence:
+    split, shares = found.split, shares_of(found.split)
     if steps < FEW_STEPS:
         return "low"
-    largest, second, *_ = candidates(shares, late).values()
+    if found.verdict == "straggler" and split.small_message_s >= split.straggling_s:
+        return "low"  # so wrong may the moments be at which ranks were ready
+    largest, second, *_ = candidates(shares, found.late).values()
     if second >= BOUND_SHARE and largest - second < CLEARLY_LARGER:
         return "medium"  # two hold it back about alike
     is_clear = largest >= CLEAR_SHARE or largest <= CLEARLY_FREE_SHARE
     if shares.checkpoint + shares.rest >= BOUND_SHARE > largest:
         is_clear = False  # much of the step is neither computing nor any of the other verdicts
+    if found.verdict == "straggler" and split.small_message_s >= split.straggling_s / 2:
+        is_clear = False
     return "high" if is_clear and not lacks_ranks else "medium"
 
 
-def _without_communication(run: RunFacts, split: StepSplit, evidence: Sequence[Figure]) -> Finding:
+def _without_communication(run: RunFacts, shares: Shares, evidence: Sequence[Figure]) -> Finding:
     because = "this run has not recorded how long its ranks waited for the network"
     if run.config.training.sharding == "full":
         because = (
             "with sharded states the ranks communicate all through forward and backward, so that "
             "no clock can tell the network's part from computing"
         )
-    shares = shares_of(split)
     if shares.data < BOUND_SHARE:
         return unknown(because, evidence)
     sentence = (
         f"Each step waits for its data during {percent(shares.data)} of its time. How much the "
         f"network takes is not known, because {because}."
     )
-    what_to_do = advice.on_slow_data()
-    return Finding("input-bound", "medium", sentence, evidence, what_to_do)
+    plain = f"The machines waited for their data {_share(shares.data)} of the time."
+    what_to_do = advice.on_slow_data(run)
+    return Finding("input-bound", "medium", sentence, evidence, what_to_do, plain)
 
 
-def _sentence(
-    found: RunBottleneck, hosts: Sequence[HostTraffic], ranks: int, missing_ranks: int
-) -> str:
-    sentences = [_verdict_in_words(found, ranks), _second_in_words(found), _when_in_words(found)]
+def _plain(facts: Causes) -> str:
+    found, shares = facts.found, shares_of(facts.found.split)
+    if facts.speed.ranks == 1:
+        return "No: one worker did all the work, and sent nothing to other machines."
+    if facts.bad is not None:
+        return _plain_now_and_then(facts)
+    match found.verdict:
+        case "network-bound":
+            waited = _share(shares.network)
+            because = _because_of_cap(facts)
+            return f"Yes: the machines waited for the network {waited} of the time{because}."
+        case "latency-bound":
+            return (
+                f"Yes: the machines spent {_share(shares.network)} of the time waiting for short "
+                "messages, which take long on their way."
+            )
+        case "straggler":
+            return f"No: {_who_is_late(facts)}"
+        case "input-bound":
+            return f"No: the machines waited for their data {_share(shares.input)} of the time."
+    if shares.checkpoint >= BOUND_SHARE:
+        waited = _share(shares.checkpoint)
+        return f"No: the machines waited for checkpoints to be copied {waited} of the time."
+    if shares.rest >= BOUND_SHARE:
+        return f"No: {_share(shares.rest)} of the time went to something that is not timed."
+    if facts.crowded:
+        others = f"other programs slow {listed(list(facts.crowded))}"
+        return f"No: the machines spent most of the time computing, but {others}."
+    return "No: the machines spent most of the time computing, as they should."
+
+
+def _plain_now_and_then(facts: Causes) -> str:
+    late, often = facts.found.late, _share(facts.bad.step_share if facts.bad else 0.0)
+    whom = facts.bad_for
+    if facts.found.verdict == "straggler" and late.is_always_the_same:
+        whom = late.who
+    match facts.found.verdict:
+        case "network-bound" | "latency-bound":
+            because = _because_of_cap(facts)
+            return f"Yes, now and then: {often} of the steps waited long for {whom}{because}."
+        case "compute-bound":
+            return f"Not in most steps, but {often} of them waited long for {whom}."
+    return f"No: now and then, in {often} of the steps, the machines waited long for {whom}."
+
+
+def _because_of_cap(facts: Causes) -> str:
+    if facts.cap is None or not (facts.cap.hosts or facts.cap.hop):
+        return ""
+    if facts.cap.hop and not facts.cap.hosts:
+        sender, receiver = facts.cap.hop
+        return f", because the connection from {sender} to {receiver} is slow"
+    likely = "" if facts.cap.is_sure else "most likely "
+    return f", {likely}because the connection of {listed(list(facts.cap.hosts))} is slow"
+
+
+def _who_is_late(facts: Causes) -> str:
+    late, share = facts.found.late, _share(shares_of(facts.found.split).straggling)
+    if facts.is_shared_unevenly:
+        return (
+            f"the machines waited for each other {share} of the time, because the work does not "
+            "divide evenly among them."
+        )
+    if late.is_always_the_same:
+        slow = "which are slower" if late.are_several else "which is slower"
+        return f"the machines waited {share} of the time for {late.who}, {slow} than the others."
+    if late.early:
+        return f"only {late.early} waited, {share} of the time, being faster than the others."
+    return f"the machines waited for each other {share} of the time."
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _sentence(facts: Causes) -> str:
+    found, hosts, ranks = facts.found, facts.speed.hosts, facts.speed.ranks
+    sentences = [_verdict_in_words(facts), _second_in_words(facts), _when_in_words(found)]
+    if facts.bad is not None:
+        sentences.append(links.intermittent_in_words(facts.bad, facts.bad_for))
+    sentences.append(_crowded_in_words(facts))
     if ranks > 1:
+        now_and_then = facts.bad is not None
+        slow_link = links.slow_link_in_words(facts.cap, facts.at_most, hosts, now_and_then)
         sentences += [
-            _traffic_in_words(hosts),
-            _slow_port_in_words(found, hosts),
-            _retransmitted_in_words(found, hosts),
+            links.traffic_in_words(hosts),
+            slow_link if facts.is_slow_network else "",
+            links.retransmitted_in_words(hosts, found.verdict),
         ]
-    if missing_ranks:
+    if facts.missing_ranks:
         sentences.append(
-            f"Nothing was recorded of {count(missing_ranks, 'rank')}, so the network's part may be "
-            "smaller than this."
+            f"Nothing was recorded of {count(facts.missing_ranks, 'rank')}, so the network's part "
+            "may be smaller than this."
         )
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _verdict_in_words(found: RunBottleneck, ranks: int) -> str:
+def _verdict_in_words(facts: Causes) -> str:
+    found = facts.found
     split, shares = found.split, shares_of(found.split)
     step = f"the mean step of {seconds(split.step_s)}"
-    computing = f"computing takes {percent(shares.compute)}"
+    computing = f"computing takes {percent(shares.compute)} (on the fastest rank)"
     match found.verdict:
         case "network-bound":
             return (
@@ -131,12 +205,13 @@ def _verdict_in_words(found: RunBottleneck, ranks: int) -> str:
             )
         case "latency-bound":
             return (
-                f"The latency of the network is the bottleneck, not its rate: of {step} the ranks "
-                f"wait {seconds(split.network_s)} ({percent(shares.network)}) for it, and as many "
-                f"empty messages would take about as long; {computing}."
+                f"The latency of the network (the time a message needs on its way, however short "
+                f"it is) is the bottleneck, not its rate: of {step} the ranks wait "
+                f"{seconds(split.network_s)} ({percent(shares.network)}) for it, and as many empty "
+                f"messages would take about as long; {computing}."
             )
         case "straggler":
-            return _straggler_in_words(found, step)
+            return _straggler_in_words(facts, step)
         case "input-bound":
             own = " and each other's" if shares.input > 1.5 * shares.data else ""
             return (
@@ -152,8 +227,9 @@ def _verdict_in_words(found: RunBottleneck, ranks: int) -> str:
     }
     named = [f"{what} {percent(share)}" for what, share in others.items() if share >= WORTH_NAMING]
     rest = f"; {listed(named)}" if named else ""
-    if ranks == 1:
-        return f"One worker sends nothing to other nodes: of {step} {computing}{rest}."
+    if facts.speed.ranks == 1:
+        alone = f"computing takes {percent(shares.compute)}"
+        return f"One worker sends nothing to other hosts: of {step} {alone}{rest}."
     return f"The network is not the bottleneck: of {step} {computing}{rest}."
 
 
@@ -163,11 +239,16 @@ def _not_the_network(shares: Shares) -> str:
     return "The network is not the bottleneck"
 
 
-def _straggler_in_words(found: RunBottleneck, step: str) -> str:
-    split, late = found.split, found.late
+def _straggler_in_words(facts: Causes, step: str) -> str:
+    split, late = facts.found.split, facts.found.late
     shares = shares_of(split)
     opening = _not_the_network(shares)
     waits = f"{seconds(split.straggling_s)} ({percent(shares.straggling)})"
+    if facts.is_shared_unevenly:
+        return (
+            f"{opening}: of {step} the first rank waits {waits} for the last one, because the "
+            "micro-batches of a step do not divide evenly among the ranks; no host is slow."
+        )
     if not late.is_always_the_same:
         words = (
             f"{opening}: of {step} the first rank waits {waits} for the last one, which changes "
@@ -184,16 +265,19 @@ def _straggler_in_words(found: RunBottleneck, step: str) -> str:
     )
 
 
-def _second_in_words(found: RunBottleneck) -> str:
+def _second_in_words(facts: Causes) -> str:
     """Names what else is large enough to be a verdict by itself."""
-    split, late = found.split, found.late
-    for_whom = late.who if late.is_always_the_same else "the slowest rank"
+    split, late = facts.found.split, facts.found.late
+    is_one = late.is_always_the_same and not facts.is_shared_unevenly
     named = {
         "network-bound": ("the network takes", split.network_s),
-        "straggler": (f"waiting for {for_whom} takes", split.straggling_s),
+        "straggler": (
+            f"waiting for {late.who if is_one else 'the slowest rank'} takes",
+            split.straggling_s,
+        ),
         "input-bound": ("waiting for data takes", split.data_s),
     }
-    first = "network-bound" if found.verdict == "latency-bound" else found.verdict
+    first = "network-bound" if facts.found.verdict == "latency-bound" else facts.found.verdict
     others = [
         f"{what} {seconds(lasts_s)} ({percent(share)})"
         for verdict, share in candidates(shares_of(split), late).items()
@@ -204,19 +288,8 @@ def _second_in_words(found: RunBottleneck) -> str:
 
 
 def _when_in_words(found: RunBottleneck) -> str:
-    since, until = found.since_step, found.until_step
-    match since, until:
-        case None, None:
-            when = "in parts of the run"
-        case _, None:
-            when = f"since step {since:,}"
-        case None, _:
-            when = f"until step {until:,}"
-        case _:
-            when = f"from step {since:,} to step {until:,}"
-    if found.phases > 1:
-        when += f", {found.phases} times, and not in between"
-    elif since is None and until is None:
+    when = when_it_holds(found)
+    if not when:
         return ""
     return (
         f"That holds {when}; over the whole run the mean step took "
@@ -225,74 +298,50 @@ def _when_in_words(found: RunBottleneck) -> str:
     )
 
 
-def _traffic_in_words(hosts: Sequence[HostTraffic]) -> str:
-    if not hosts:
-        return "How many bytes passed was not recorded."
-    sent = [host.rates["sent"] for host in hosts]
-    received = [host.rates["received"] for host in hosts]
-    each = "Each node" if len(hosts) > 1 else hosts[0].host
-    words = (
-        f"{each} sent {_range(sent)} and received {_range(received)} on average, "
-        f"{size(max(host.bytes_per_step['sent'] for host in hosts))} a step"
-    )
-    if hosts[0].interface == LOOPBACK:
-        words += ", all of it within the host"
-    for slowest in by_port(hosts)[:1]:
-        use = percent(max(*sent, *received) / slowest.port_rate)
-        words += f", {use} of the {bit_rate(slowest.port_rate)} that the port announces"
-    return words + "."
-
-
-def _range(rates: Sequence[float]) -> str:
-    low, high = min(rates), max(rates)
-    return rate(high) if low > 0.95 * high else f"{rate(low)} to {rate(high)}"
-
-
-def _slow_port_in_words(found: RunBottleneck, hosts: Sequence[HostTraffic]) -> str:
-    """Names the port that promises more than passes, or the one that all wait for."""
-
-    def announced(host: HostTraffic) -> str:
-        return f"{host.interface} of {host.host} announces {bit_rate(host.port_rate)}"
-
-    if capped := capped_host(found, hosts):
-        at_most = rate_while_waiting(found, capped)
-        return (
-            f"{announced(capped)}, and while all waited no more than {rate(at_most)} "
-            f"({bit_rate(at_most)}) passed: something on the way, or another host of the ring, is "
-            "slower than this port."
-        )
-    ports = by_port(hosts)
-    if found.verdict != "network-bound" or len(ports) < 2:
+def _crowded_in_words(facts: Causes) -> str:
+    """Names the programs of others, where they slow down computing or the one that all wait for."""
+    if facts.found.verdict not in ("straggler", "compute-bound"):
         return ""
-    slowest, second = ports[:2]
-    if slowest.port_rate > CAPPED_SHARE * second.port_rate:
-        return ""
-    others = f"the others {bit_rate(second.port_rate)} or more"
-    return f"{announced(slowest)}, {others}: all wait for it."  # a ring is as fast as its slowest
+    return crowded_in_words(facts.crowded, facts.found.late, facts.found.verdict == "straggler")
 
 
-def _retransmitted_in_words(found: RunBottleneck, hosts: Sequence[HostTraffic]) -> str:
-    share = most_retransmitted(hosts)
-    is_network = found.verdict in ("network-bound", "latency-bound")
-    if not is_network or share <= MUCH_RETRANSMITTED:
+def crowded_in_words(crowded: Mapping[str, ProcessorLoad], late: Late, is_waited_for: bool) -> str:
+    """`is_waited_for`: only what runs on the hosts that the others wait for is of interest."""
+    words = late.who.replace(",", " ").split()
+    if is_waited_for and late.is_always_the_same and not late.are_ranks:
+        crowded = {host: load for host, load in crowded.items() if host in words}
+    named = [
+        f"{percent(others_take(load))} of the processors of {host}"
+        for host, load in crowded.items()
+    ]
+    if not named:
         return ""
-    return f"{percent(share)} of the packets were sent again."
+    stolen = [load for load in crowded.values() if not load.stolen <= load.foreign]
+    who = "Other machines on the same hardware" if stolen else "Other programs"
+    how = " (steal, to the system)" if stolen else ""
+    return f"{who} take {listed(named)}{how}, which slows the run."
 
 
 def _step_figures(split: StepSplit, ranks: int) -> list[Figure]:
     shares = shares_of(split)
+    step_s = split.step_s or math.nan
+    exposed = "waiting for the network that no computing hides"
     named = [
-        ("mean step", split.step_s, math.nan),
-        ("computing", split.compute_s, shares.compute),
-        ("exposed network", split.network_s, shares.network),
-        ("waiting for stragglers", split.straggling_s, shares.straggling),
-        ("waiting for data", split.data_s, shares.data),
-        ("waiting for a checkpoint's copy", split.checkpoint_s, shares.checkpoint),
-        ("rest of the step", split.rest_s, shares.rest),
+        ("mean step", split.step_s, math.nan, ""),
+        ("computing, fastest rank", split.compute_s, shares.compute, "of the rank ready first"),
+        ("computing, all ranks", split.busy_s, split.busy_s / step_s, "mean over the ranks"),
+        ("exposed network", split.network_s, shares.network, exposed),
+        ("waiting for stragglers", split.straggling_s, shares.straggling, "for the last rank"),
+        ("waiting for data", split.data_s, shares.data, ""),
+        ("waiting for a checkpoint's copy", split.checkpoint_s, shares.checkpoint, ""),
+        ("rest of the step", split.rest_s, shares.rest, ""),
     ]
     found = []
-    for name, lasts_s, share in named:
-        found += [Figure(name, lasts_s, "s"), Figure(f"{name} share", share, "share")]
+    for name, lasts_s, share, note in named:
+        found += [
+            Figure(name, lasts_s, "s", note=note),
+            Figure(f"{name} share", share, "share", note=note),
+        ]
     return [*recorded(*found), Figure("ranks", ranks, "")]
 
 
@@ -305,35 +354,12 @@ def _phase_figures(found: RunBottleneck) -> list[Figure]:
     ]
 
 
-def _traffic_figures(hosts: Sequence[HostTraffic]) -> list[Figure]:
-    found = []
-    for host in hosts:
-        read = f"the most in one reading of {host.interface}"
-        port = f"announced by {host.interface}; what is on the way may be slower"
-        used = max(host.rates.values())
-        of_carried = used / host.carried if host.carried > 0 else math.nan
-        of_port = used / host.port_rate if host.carried > 0 else math.nan
-        found += [
-            *(Figure(f"{host.host} {way}", rate, "bytes/s") for way, rate in host.rates.items()),
-            *(
-                Figure(f"{host.host} {way} at most", rate, "bytes/s", note=read)
-                for way, rate in host.peak_rates.items()
-            ),
-            Figure(f"{host.host}, its port", host.port_rate, "bytes/s", note=port),
-            Figure(f"{host.host}, share of the highest rate seen", of_carried, "share"),
-            Figure(f"{host.host}, share of its port", of_port, "share"),
-            Figure(f"{host.host}, TCP segments sent again", host.retransmitted, "share"),
-        ]
-    return recorded(*found)
-
-
 def _projected_figures(projected: ProjectedSteps) -> list[Figure]:
     same = "for the same number of tokens"
     double_s, fourfold_s = projected.double_updates_s, projected.fourfold_updates_s
     hidden = "beside backward, from the bytes and the highest rate"
     return recorded(
         Figure("step with a link ten times faster", projected.faster_link_s, "s"),
-        Figure("step with bf16 on the wire", projected.half_bytes_s, "s"),
         Figure("step with updates twice as large", double_s, "s", note=same),
         Figure("step with updates four times as large", fourfold_s, "s", note=same),
         Figure("hidden network", projected.hidden_s, "s", note=hidden),

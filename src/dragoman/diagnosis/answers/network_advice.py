@@ -2,90 +2,170 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from dragoman.diagnosis.phrasing import percent
-from dragoman.diagnosis.run.host_traffic import HostTraffic
+from dragoman.diagnosis.commands import train_command
+from dragoman.diagnosis.findings import Advice
+from dragoman.diagnosis.phrasing import bit_rate, count, listed, seconds
+from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.speed import advice
 from dragoman.diagnosis.speed.bottleneck import BOUND_SHARE, shares_of
-from dragoman.diagnosis.speed.link_use import capped_host, counted_against_predicted
-from dragoman.diagnosis.speed.phases import RunBottleneck
-from dragoman.diagnosis.speed.what_if import ProjectedSteps
+from dragoman.diagnosis.speed.causes import Causes
+from dragoman.diagnosis.speed.link_use import counted_against_predicted
+from dragoman.diagnosis.speed.teams import teams_of
+from dragoman.diagnosis.speed.what_if import projected, with_faster_link
+from dragoman.telemetry.read.tables import known
 
 WORTH_MENTIONING = BOUND_SHARE / 2
+CLEARLY_FASTER = 1.05
+MOST = 3
+LARGER_UPDATES = 2
+"""Times the tokens: larger ones save more, and learn less from each token."""
 
 
-def advice_on(found: RunBottleneck, hosts: Sequence[HostTraffic], projected: ProjectedSteps) -> str:
+def advice_on(run: RunFacts, causes: Causes) -> Sequence[Advice]:
     """Returns advice on what holds at the end of the run; what is over may come back."""
-    what_to_do = _advice(found, hosts, projected)
+    found = causes.found
+    # A host that has left the run cannot be asked.
+    what_to_do = [each for each in _advice(run, causes) if each.command][:MOST]
     if what_to_do and found.until_step is not None and found.verdict != "compute-bound":
-        over = f"It has been over since step {found.until_step + 1:,}"
-        return f"{over}; this is for when it comes back. {what_to_do}"
+        over = f"It has been over since step {found.until_step + 1:,}; this is for when it returns."
+        first = what_to_do[0]
+        return [replace(first, text=f"{over} {first.text}"), *what_to_do[1:]]
     return what_to_do
 
 
-def _advice(found: RunBottleneck, hosts: Sequence[HostTraffic], projected: ProjectedSteps) -> str:
-    shares = shares_of(found.split)
+def _advice(run: RunFacts, causes: Causes) -> list[Advice]:
+    found, shares = causes.found, shares_of(causes.found.split)
     match found.verdict:
         case "network-bound":
-            return _on_the_network(found, hosts, projected)
+            return [
+                *_look_at_link(run, causes),
+                *_other_traffic(run, causes),
+                _larger_updates(run),
+                *fewer_hosts(run, causes),
+            ]
         case "latency-bound":
-            return (
-                "A faster link would change little. Put the hosts closer together, or let "
-                "gradients travel less often: of the time for the same tokens, "
-                f"{_savings(_larger_updates(projected), projected)}."
-            )
+            return [_larger_updates(run), *fewer_hosts(run, causes)]
         case "straggler":
-            what_to_do = advice.on_lateness(found.late, found.split)
-            if not found.late.is_always_the_same:
-                return what_to_do
-            saved = percent(shares.straggling)
-            return f"{what_to_do} As fast as the others, {saved} of each step would be saved."
+            unevenly = causes.is_shared_unevenly
+            return advice.on_lateness(run, found.late, found.split, causes.crowded, unevenly)
         case "input-bound":
-            return advice.on_slow_data()
+            return advice.on_slow_data(run)
+    if causes.is_slow_network:
+        return _look_at_link(run, causes)
     if shares.checkpoint >= WORTH_MENTIONING:
-        return advice.SAVE_LESS_OFTEN
-    waits = (shares.network, shares.straggling, shares.data, shares.rest)
-    if any(not math.isnan(share) and share >= WORTH_MENTIONING for share in waits):
-        return ""
-    return (
-        "Faster devices, or more of them, would make its steps shorter; the answer about devices "
-        "says how well these are used."
+        # What it saves is told with the steps: here the verdict is about the network.
+        return [replace(advice.save_less_often(run), saves_s=None)]
+    if causes.crowded:
+        return [advice.on_crowded(run, causes.crowded, saves_s=None)]
+    return []
+
+
+def _look_at_link(run: RunFacts, causes: Causes) -> list[Advice]:
+    """Returns where to look for what limits the rate, if the ports announce more than passes or
+    one of them is slower than the others."""
+    hosts, cap = causes.speed.hosts, causes.cap
+    announced = min((h.port_rate for h in hosts if not math.isnan(h.port_rate)), default=math.nan)
+    is_named = cap is not None and bool(cap.hosts or cap.hop)
+    if not causes.at_most < announced / 2 and not (is_named and math.isnan(announced)):
+        return []
+    named = list(cap.hosts or cap.hop or ()) if cap is not None else []
+    host = named[-1] if named else hosts[0].host
+    interface = next((h.interface for h in hosts if h.host == host), "") or "eth0"
+    look = f"cat /sys/class/net/{interface}/speed; tc qdisc show dev {interface}"
+    what = f"limits the connection of {listed(named)}"
+    if cap is not None and cap.hop and not cap.hosts:
+        what = f"limits what passes from {cap.hop[0]} to {cap.hop[1]}"
+    elif not named:
+        what = "limits the connections of the hosts"
+    if causes.found.verdict != "network-bound":
+        what += " now and then"
+    text = (
+        f"Find out what {what} to {bit_rate(causes.at_most)}: this shows the port's speed in "
+        "Mbit/s and limits set on the host; if neither is that low, ask who rents it to you."
+    )
+    return [Advice(text, advice.on_host(run, host, look), _saving_without_cap(run, causes))]
+
+
+def _saving_without_cap(run: RunFacts, causes: Causes) -> float | None:
+    split = causes.found.split
+    saved_s = split.step_s - _split_without_cap(causes).step_s
+    if not saved_s > 0:
+        return None
+    return saved_s / split.network_s * advice.total_s(run, "network_s")
+
+
+def _rate_without_cap(causes: Causes) -> float:
+    """Returns the highest rate that was seen anywhere, or what the ports announce if that is less,
+    in bytes a second: so fast the others are at least."""
+    hosts = causes.speed.hosts
+    seen = known([rate for host in hosts for rate in (*host.burst_rates.values(), host.carried)])
+    announced = known([host.port_rate for host in hosts])
+    if causes.cap is None or not causes.cap.is_sure:
+        return min(announced, default=math.nan)
+    return min([max(seen, default=math.inf), *announced])
+
+
+def _other_traffic(run: RunFacts, causes: Causes) -> list[Advice]:
+    hosts, step_s = causes.speed.hosts, causes.found.run_split.step_s
+    if counted_against_predicted(hosts, step_s) != "more than predicted":
+        return []
+    most = max(hosts, key=lambda host: host.bytes_per_step["sent"])
+    text = (
+        f"More bytes pass than the gradients need: see which connections of {most.host} carry the "
+        "others, and end them."
+    )
+    return [Advice(text, advice.on_host(run, most.host, "ss --tcp --info --processes"))]
+
+
+def _larger_updates(run: RunFacts) -> Advice:
+    tokens = LARGER_UPDATES * run.config.training.tokens_per_update
+    return Advice(
+        "Send gradients half as often, with updates of twice as many tokens; they learn a little "
+        "less from each token, so watch the validation loss.",
+        train_command(run, {"training.tokens_per_update": tokens}),
+        saves_s=advice.total_s(run, "network_s") * (1 - 1 / LARGER_UPDATES),
     )
 
 
-def _on_the_network(
-    found: RunBottleneck, hosts: Sequence[HostTraffic], projected: ProjectedSteps
-) -> str:
-    sentences = []
-    if capped_host(found, hosts):
-        limit = "Find out what limits the rate between the hosts."
-        if len(hosts) > 2:
-            limit = (
-                "Measure the rate between each two neighboring hosts: a ring is as fast as its "
-                "slowest link, and every host shows the same rate."
-            )
-        sentences.append(limit)
-    if counted_against_predicted(hosts, found.run_split.step_s) == "more than predicted":
-        sentences.append(
-            "More bytes pass than the gradients need: see the answer about the traffic first."
-        )
-    options = [("a link ten times faster", projected.faster_link_s), *_larger_updates(projected)]
-    # Where fewer bytes were counted than fp32 needs, nobody knows what halving them would do.
-    if counted_against_predicted(hosts, projected.now_s) != "less than predicted":
-        options.insert(0, ("bf16 on the wire", projected.half_bytes_s))
-    sentences.append(f"Of the time for the same tokens, {_savings(options, projected)}.")
-    return " ".join(sentences)
+def fewer_hosts(
+    run: RunFacts, causes: Causes, least_speed_up: float = CLEARLY_FASTER
+) -> list[Advice]:
+    """Returns the command for fewer hosts, where the run would be faster with them, or as fast as
+    asked for: those without a capped port, or as many as wait least for a network that is too slow
+    for all."""
+    teams = teams_of(run)
+    if teams is None or teams.now.hosts < 2 or causes.found.until_step is not None:
+        return []
+    hosts, step_s = advice.hosts_of(run), teams.now.split.step_s
+    capped = [host for host in (causes.cap.hosts if causes.cap else ()) if host in hosts]
+    best = teams.fastest_of_fewer()
+    then, left = (best.team, []) if best else (None, [])
+    if capped and len(capped) < len(hosts):
+        rest = teams._replace(now=teams.now._replace(split=_split_without_cap(causes)))
+        others = rest.with_hosts(len(hosts) - len(capped)).team
+        if then is None or others.step_s < then.step_s:
+            then = projected(step_s, teams.now.hosts, others.step_s, others.hosts)
+            left = [host for host in hosts if host not in capped]
+    if then is None or then.speed_up < least_speed_up or then.cost_factor > 1:
+        return []
+    who = f"without {listed(capped)}" if left else f"on {count(then.hosts, 'host')} alone"
+    text = (
+        f"Train {who}: a step would take about {seconds(then.step_s)} instead of "
+        f"{seconds(step_s)}, and a token cost less."
+    )
+    saves_s = (1 - 1 / then.speed_up) * advice.total_s(run, "step_s")
+    found = advice.on_hosts(run, left or hosts[: then.hosts], text, saves_s)
+    return [found] if found else []
 
 
-def _larger_updates(projected: ProjectedSteps) -> list[tuple[str, float]]:
-    return [
-        ("updates twice as large (training.tokens_per_update)", projected.double_updates_s),
-        ("four times as large", projected.fourfold_updates_s),
-    ]
-
-
-def _savings(options: Sequence[tuple[str, float]], projected: ProjectedSteps) -> str:
-    (first, first_s), *others = options
-    words = [f"{first} would save about {percent(projected.saving(first_s))}"]
-    words += [f"{what} {percent(projected.saving(then_s))}" for what, then_s in others]
-    return ", ".join(words)
+def _split_without_cap(causes: Causes) -> StepSplit:
+    """Returns the split of a step on links as fast as those that are not capped."""
+    split, could = causes.found.split, _rate_without_cap(causes)
+    if not could > causes.at_most:
+        return split
+    then_s = with_faster_link(split, causes.speed.link, could / causes.at_most)
+    saved_s = split.step_s - then_s
+    return split._replace(step_s=then_s, network_s=split.network_s - saved_s)

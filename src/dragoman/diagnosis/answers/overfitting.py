@@ -8,10 +8,15 @@ loss, with dropout and label smoothing in it, plays no part.
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
+from dragoman.diagnosis.answers.unhealthy import unheld
+from dragoman.diagnosis.commands import setting_line
 from dragoman.diagnosis.estimate import Estimate
-from dragoman.diagnosis.findings import Confidence, Figure, Finding, unknown
+from dragoman.diagnosis.findings import Advice, Confidence, Figure, Finding, unknown
 from dragoman.diagnosis.learning.evaluations import Evaluations
+from dragoman.diagnosis.learning.leak import leak_of
+from dragoman.diagnosis.learning.level import SURPRISE
 from dragoman.diagnosis.learning.overfit import (
     LEAST_AFTER,
     LEAST_EVALUATIONS,
@@ -20,6 +25,7 @@ from dragoman.diagnosis.learning.overfit import (
     Overfit,
     overfit_of,
 )
+from dragoman.diagnosis.learning.remedies import lower_the_rate, more_dropout, use_best
 from dragoman.diagnosis.phrasing import count, there_are
 from dragoman.diagnosis.run.facts import RunFacts
 
@@ -27,11 +33,16 @@ FEW_EVALUATIONS = 6
 
 _HARDLY = "little more than it may waver by itself"
 _PROBABILITIES = "so far it costs probabilities, not translations."
+_UNTESTED = "Nobody can tell yet: the model has not been tested on held-out sentences."
 _RISEN = "the validation loss has risen"
 _WHY_NOT: Mapping[NotOverfit, tuple[str, Confidence]] = {
-    "at its lowest": ("the validation loss is at its lowest, {last:.3f} nats", "high"),
+    "at its lowest": (
+        f"the validation loss is at its lowest, {{last:.3f}} nats ({SURPRISE})",
+        "high",
+    ),
     "within noise": (
-        "the validation loss, {last:.3f} nats, has not risen by more than it may waver by itself",
+        f"the validation loss, {{last:.3f}} nats ({SURPRISE}), has not risen by more than it may "
+        "waver by itself",
         "medium",
     ),
     "small rise": (f"{_RISEN} by no more than {{rise:.3f}} nats", "medium"),
@@ -47,55 +58,94 @@ _WHY_NOT: Mapping[NotOverfit, tuple[str, Confidence]] = {
 def answer(run: RunFacts) -> Finding:
     every = Evaluations.from_events(run.evaluations)
     if not len(every):
-        return unknown("no evaluation has been made")
+        return replace(unknown("no evaluation has been made"), plain=_UNTESTED)
     if math.isnan(every.validation_loss[-1]):
         why = f"the validation loss after step {int(every.step[-1]):,} is not a number"
-        return unknown(why)
+        return replace(unknown(why), plain="Nobody can tell: the training has broken down.")
     evaluations = every.finite
     found = overfit_of(evaluations)
     evidence = _losses(evaluations)
+    if leak := leak_of(run.config, evaluations, [scored.bleu for scored in run.record.scored]):
+        return unheld(leak, "overfitting", evidence)
     if found is None:
         sentence = (
             f"Too early to say: {there_are(len(evaluations), 'evaluation')} so far, and a trend "
             f"needs {LEAST_EVALUATIONS}. "
             f"{_can_be_said_after(LEAST_EVALUATIONS - len(evaluations))}"
         )
-        return Finding("too early to say", "none", sentence, evidence)
+        plain = "It is too early to say: there are too few tests on held-out sentences."
+        return Finding("too early to say", "none", sentence, evidence, plain=plain)
     evidence += _changes(found)
     match found.state:
         case "overfitting":
-            confidence, bleu = _with_bleu(found)
-            sentence = (
-                f"Yes, since step {found.lowest_step:,}: the validation loss has risen by "
-                f"{found.rise.rise:.3f} nats while the loss on a fixed sample of the training "
-                f"pairs went on falling by {-found.train_change:.3f}.{bleu}"
-            )
-            advice = _advice(found, run.record.best_checkpoint)
-            return Finding("yes", confidence, sentence, evidence, advice)
+            return _overfitting(run, found, evidence)
         case "both rise":
-            sentence = (
-                f"No, but after step {found.lowest_step:,} the run began to lose what it had "
-                f"learned: the validation loss has risen by {found.rise.rise:.3f} nats, and so has "
-                f"the loss on a sample of the training pairs, by {found.train_change:.3f}. That is "
-                "no overfitting but a learning rate that is too high, or broken data."
-            )
-            advice = "Use the best checkpoint, and start a new run with a lower learning rate."
-            return Finding("no", "high", sentence, evidence, advice)
+            return _losing_ground(run, found, evidence)
         case "perhaps":
-            return Finding("too early to say", "low", _perhaps_words(found), evidence)
+            plain = "It may have begun to, but it is too early to say."
+            return Finding("too early to say", "low", _perhaps_words(found), evidence, plain=plain)
         case "unexplained":
-            why = (
-                f"the validation loss has risen since step {found.lowest_step:,}, and without "
-                "losses on a training sample nobody can tell overfitting from a run that falls "
-                "apart; set evaluation.train_sample_pairs to 1000"
-            )
-            return unknown(why, evidence)
+            return _unexplained(run, found, evidence)
     why_not, confidence = _WHY_NOT[found.state]
     why_not = why_not.format(rise=found.rise.rise, last=evaluations.validation_loss[-1])
     if found.state == "at its lowest" and len(evaluations) < FEW_EVALUATIONS:
         confidence = "medium"
     sentence = f"No: {why_not}.{_gap_words(evaluations)}"
-    return Finding("no", confidence, sentence, evidence)
+    plain = "No: the model does about as well as ever on sentences that it has not learned from."
+    return Finding("no", confidence, sentence, evidence, plain=plain)
+
+
+def _overfitting(run: RunFacts, found: Overfit, evidence: list[Figure]) -> Finding:
+    confidence, bleu = _with_bleu(found)
+    sentence = (
+        f"Yes, since step {found.lowest_step:,}: the validation loss has risen by "
+        f"{found.rise.rise:.3f} nats ({SURPRISE}) while the loss on a fixed sample of the training "
+        f"pairs went on falling by {-found.train_change:.3f}.{bleu}"
+    )
+    if found.bleu_rises:
+        best = use_best(run, "its translations are the best so far")
+        plain = (
+            "Yes: it begins to learn its training sentences by heart, although the translations "
+            "still get better."
+        )
+    else:
+        best = use_best(run, "it is the best that is kept, and later ones are worse")
+        plain = (
+            "Yes: it learns its training sentences by heart and gets worse on others, so stop "
+            "training."
+        )
+    again = more_dropout(run, "the model learns its training pairs by heart")
+    return Finding("yes", confidence, sentence, evidence, [*best, again], plain)
+
+
+def _losing_ground(run: RunFacts, found: Overfit, evidence: list[Figure]) -> Finding:
+    sentence = (
+        f"No, but after step {found.lowest_step:,} the run began to lose what it had learned: the "
+        f"validation loss has risen by {found.rise.rise:.3f} nats ({SURPRISE}), and so has the "
+        f"loss on a sample of the training pairs, by {found.train_change:.3f}. That is no "
+        "overfitting but a learning rate that is too high, or broken data."
+    )
+    advice = [
+        lower_the_rate(run, "smaller steps keep what was learned"),
+        *use_best(run, "it is the best that is kept"),
+    ]
+    plain = "No, but something else is wrong: the model forgets what it had learned."
+    return Finding("no", "high", sentence, evidence, advice, plain)
+
+
+def _unexplained(run: RunFacts, found: Overfit, evidence: list[Figure]) -> Finding:
+    why = (
+        f"the validation loss has risen since step {found.lowest_step:,}, and without losses on a "
+        "training sample (evaluation.train_sample_pairs) nobody can tell overfitting from a run "
+        "that falls apart"
+    )
+    measure = Advice(
+        "Have the loss on a sample of the training pairs evaluated as well.",
+        setting_line("evaluation.train_sample_pairs", 1000),
+    )
+    advice = [] if run.config.evaluation.train_sample_pairs else [measure]
+    plain = "Nobody can tell: how well it knows its training sentences was not measured."
+    return replace(unknown(why, evidence), advice=advice, plain=plain)
 
 
 def _with_bleu(found: Overfit) -> tuple[Confidence, str]:
@@ -109,18 +159,6 @@ def _with_bleu(found: Overfit) -> tuple[Confidence, str]:
     if math.isnan(found.bleu_change):
         return confidence, ""
     return "medium", f" BLEU has not fallen yet: {_PROBABILITIES}"
-
-
-def _advice(found: Overfit, best_checkpoint: str | None) -> str:
-    best = f"Use the best checkpoint{f' ({best_checkpoint})' if best_checkpoint else ''}"
-    if found.bleu_rises:
-        now = f"{best}, which is chosen by BLEU, and stop this run when BLEU rises no more."
-    else:
-        now = f"{best} or one from around step {found.lowest_step:,}, and stop this run."
-    return (
-        f"{now} For a better model: more training pairs, more model.dropout, or a smaller model; "
-        "training.patience stops the next run in time."
-    )
 
 
 def _perhaps_words(found: Overfit) -> str:

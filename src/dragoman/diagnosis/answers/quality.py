@@ -1,18 +1,33 @@
-"""How good are the translations, and is the last gain a real one?
+"""How good are the translations, is the score to be trusted, and is the last gain a real one?
 
 Verdicts: BLEU and its interval, "39.0 BLEU (38.1 to 39.9)".
 """
 
 import math
+import shlex
 from collections.abc import Sequence
 
-from dragoman.diagnosis.findings import Confidence, Figure, Finding
+from dragoman.diagnosis.answers import trained
+from dragoman.diagnosis.findings import Advice, Confidence, Figure, Finding
+from dragoman.diagnosis.learning.bleu_scale import (
+    KnownTestSet,
+    grade_of,
+    known_test_set,
+    place_words,
+    scale_words,
+)
+from dragoman.diagnosis.learning.evaluations import Evaluations
+from dragoman.diagnosis.learning.kept import best_kept
+from dragoman.diagnosis.learning.leak import UNREACHED_BLEU, Leak, leak_of
+from dragoman.diagnosis.learning.remedies import find_leak, without_leaks
 from dragoman.diagnosis.phrasing import count
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.evaluation.scores import ScoredSplit
 from dragoman.telemetry.events import Evaluated
 
 SIGNIFICANT_P = 0.05
+
+_BLEU = "how many words and phrases are as in the reference translation"
 
 
 def answer(run: RunFacts) -> Finding | None:
@@ -23,7 +38,16 @@ def answer(run: RunFacts) -> Finding | None:
     shown = final or best
     if shown is None:
         return None
+    bleu = float(shown.bleu or 0.0)
+    evaluations = Evaluations.from_events(run.evaluations)
+    leak = leak_of(run.config, evaluations, [s.bleu for s in run.record.scored])
+    known = known_test_set(run.config, final.split if final else "validation")
     sentences, evidence = [], []
+    if leak:
+        sentences.append(_leak_words(run, leak))
+        evidence.append(Figure("BLEU that no system reaches", UNREACHED_BLEU, "BLEU"))
+        if math.isfinite(leak.gap):
+            evidence.append(Figure("gap to the training sample", leak.gap, "nats"))
     for scored in run.record.scored:
         steps = " + ".join(f"{step:,}" for step in scored.steps)
         sentences.append(
@@ -39,6 +63,12 @@ def answer(run: RunFacts) -> Finding | None:
         sentences.append(f"During training the best on validation was {bleu_words(best)}, {after}.")
         note = "; ".join(filter(None, [after, best.bleu_signature]))
         evidence.append(_figure("best BLEU on validation", best, note))
+    if not leak:
+        sentences.append(scale_words(bleu, known))
+    if known and not leak:
+        evidence += [
+            Figure(f"BLEU of {s.name}", s.bleu, "BLEU", note=s.source) for s in known.systems
+        ]
     if during:
         sentences += _gain_words(during[-1], during, evidence)
     has_interval = shown.bleu_low is not None
@@ -46,9 +76,76 @@ def answer(run: RunFacts) -> Finding | None:
         sentences.append(
             "Without an interval, which older records lack, small differences mean little."
         )
-    confidence: Confidence = "high" if has_interval else "low"
-    advice = "" if final else "Run dragoman evaluate to score the test set with a beam."
-    return Finding(bleu_words(shown), confidence, " ".join(sentences), evidence, advice)
+    sentences.append(f"BLEU, from 0 to 100, is {_BLEU}.")
+    confidence: Confidence = "high" if has_interval and not leak else "low"
+    return Finding(
+        bleu_words(shown),
+        confidence,
+        " ".join(sentences),
+        evidence,
+        _leak_advice(run, final.split if final else "validation")
+        if leak
+        else _score_the_test_set(run, final),
+        _plain(bleu, known, leak),
+    )
+
+
+def _leak_words(run: RunFacts, leak: Leak) -> str:
+    gap = ""
+    if math.isfinite(leak.gap):
+        gap = (
+            f", and the loss on validation is {abs(leak.gap):.3f} nats "
+            f"{'above' if leak.gap >= 0 else 'below'} that on the training sample"
+        )
+    dropped = "Preparation dropped training pairs that are also held out, but not those with the "
+    dropped += "same source in other words"
+    if not run.config.cleaning.drop_leaks:
+        dropped = "Preparation was told to keep training pairs that are also held out "
+        dropped += "(cleaning.drop_leaks = false)"
+    return (
+        f"Too good to be true: {leak.bleu:.1f} BLEU is more than any system reaches on text that "
+        f"people wrote{gap}. Probably the held-out pairs, or nearly the same ones, are in the "
+        f"training set as well; only text of very few patterns gives such scores without that. "
+        f"{dropped}."
+    )
+
+
+def _leak_advice(run: RunFacts, split: str) -> list[Advice]:
+    return [
+        find_leak(run, split, "held-out sentences must not be among them"),
+        *without_leaks(run, "only then the scores tell how good it is"),
+    ]
+
+
+def _score_the_test_set(run: RunFacts, final: ScoredSplit | None) -> list[Advice]:
+    """Returns how to get the final score, of a run that has ended well and has a test set."""
+    is_finished = bool(run.attempts) and run.attempts[-1].state == "finished"
+    kept = best_kept(run)
+    if final or not is_finished or not run.config.data.test or kept is None:
+        return []
+    if trained.answer(run).verdict != "yes":
+        return []
+    words = ["dragoman", "evaluate", str(run.record.directory.root)]
+    if kept.name != run.record.best_checkpoint:
+        words += ["--checkpoint", str(kept.step)]
+    return [
+        Advice(
+            "For a figure to report, score the test set with a beam: so far only validation was "
+            "translated, which also chose the checkpoint.",
+            shlex.join(words),
+        )
+    ]
+
+
+def _plain(bleu: float, known: KnownTestSet | None, leak: Leak | None) -> str:
+    if leak:
+        return (
+            "The score is too good to be true: the test sentences were probably part of the "
+            "training."
+        )
+    if known:
+        return f"The translations score {bleu:.0f} of 100 points, {place_words(bleu, known)}."
+    return f"The translations score {bleu:.0f} of 100 points, which mostly means: {grade_of(bleu)}."
 
 
 def bleu_words(scored: ScoredSplit | Evaluated) -> str:

@@ -3,10 +3,12 @@
 The verdict rests on the validation loss after the warm-up and on what more training would bring. It
 does not matter whether a run has reached its step limit. A learning rate that falls to an end of
 its own makes the loss fall by itself there, so what more would bring is taken from the losses
-before that, and a loss that rests at a rate still high is no end.
+before that, and a loss that rests at a rate still high is no end. A loss that rests far above what
+translation models reach is no end either: something else than the length of the training is wrong.
 """
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,8 +16,18 @@ import numpy as np
 from dragoman.config import Config
 from dragoman.diagnosis.answers.loss_spikes import divergence_sentence
 from dragoman.diagnosis.answers.overfitting import loss_figure
+from dragoman.diagnosis.answers.unhealthy import (
+    MANY_SKIPPED,
+    diverged,
+    learned_nothing,
+    much_skipped,
+    poor,
+    skipped_share,
+    unheld,
+)
 from dragoman.diagnosis.estimate import Estimate
-from dragoman.diagnosis.findings import Confidence, Figure, Finding, recorded, unknown
+from dragoman.diagnosis.findings import Advice, Confidence, Figure, Finding, recorded, unknown
+from dragoman.diagnosis.learning.bleu_scale import grade_of
 from dragoman.diagnosis.learning.convergence import (
     NEXT_SHARE,
     WORTH_NATS,
@@ -29,19 +41,21 @@ from dragoman.diagnosis.learning.convergence import (
 )
 from dragoman.diagnosis.learning.evaluations import Evaluations
 from dragoman.diagnosis.learning.instability import divergence_of
+from dragoman.diagnosis.learning.leak import leak_of
+from dragoman.diagnosis.learning.level import FAIR_BLEU, SURPRISE, Level, level_of, loss_words
 from dragoman.diagnosis.learning.overfit import Overfit, overfit_of
 from dragoman.diagnosis.learning.pace import Pace, pace_of, round_below
 from dragoman.diagnosis.learning.power_law import LEAST_POINTS
+from dragoman.diagnosis.learning.remedies import train_on, use_best
 from dragoman.diagnosis.phrasing import count, percent, there_are, wall_time
 from dragoman.diagnosis.run.facts import RunFacts
 
 AT_END_SHARE = 0.02
 """Of the way from peak to final rate that may be left, for a schedule to be done."""
-UNLEARNED_SHARE = 0.55
-"""Of the loss of a uniform guess. A model that knows the frequencies of pieces, and nothing else,
-is at about two thirds of it."""
 DIVERGED_NATS = 0.3
 """Validation and training sample both risen by this much: what was learned is lost."""
+LEAST_FALLING = 3
+"""Evaluations, each better than the one before, for a run to be worth going on."""
 LIMITS = ("steps", "epochs", "hours")
 """Causes of an end that the settings set."""
 
@@ -74,56 +88,62 @@ def verdict_in(phase: Phase, forecast: Forecast) -> tuple[Verdict, Confidence]:
 def answer(run: RunFacts) -> Finding:
     every = Evaluations.from_events(run.evaluations)
     if not len(every):
-        return unknown("no evaluation has been made, and only those can tell")
+        return replace(
+            unknown("no evaluation has been made, and only those can tell"),
+            plain="Nobody can tell yet: the model has not been tested on held-out sentences.",
+        )
     evaluations, config = every.finite, run.config
     evidence = _losses(evaluations)
+    if leak := leak_of(config, evaluations, [scored.bleu for scored in run.record.scored]):
+        return unheld(leak, "whether the model is trained", evidence)
     if divergence := _divergence_words(run, every):
-        sentence = f"Not yet: the run has diverged. {divergence}"
-        advice = (
-            "Go back to the best checkpoint; start a new run with a lower learning rate or a "
-            "longer warm-up."
-        )
-        return Finding("not yet", "high", sentence, evidence, advice)
+        return diverged(run, divergence, evidence)
     after = evaluations.where(evaluations.step >= config.schedule.warmup_steps)
     evidence.append(Figure("evaluations after warm-up", len(after), ""))
     last_step = int(max([*run.steps["step"][-1:], *evaluations.step[-1:]], default=0))
     if (warmup_left := config.schedule.warmup_steps - last_step) > 0:
-        steps = warmup_left + LEAST_POINTS * config.evaluation.every_steps
-        return _too_early(
-            f"the learning rate is still rising, for {count(warmup_left, 'more step')}, and the "
-            f"loss of a warm-up says nothing about its end. After about "
-            f"{count(steps, 'more step')} it can be said.",
-            evidence,
-        )
+        return _in_warm_up(run, last_step, warmup_left, evidence)
     overfit = overfit_of(after)
     if overfit and overfit.state == "overfitting":
-        return _past_its_best(overfit, evidence)
+        return _past_its_best(run, overfit, last_step, evidence)
     pace = pace_of(run)
-    tokens = after.step * pace.tokens_per_step
-    forecast = forecast_of(tokens, after.validation_loss, after.bleu, is_steady(config, after.step))
+    forecast = forecast_of(
+        after.step * pace.tokens_per_step,
+        after.validation_loss,
+        after.bleu,
+        is_steady(config, after.step),
+        after.bleu_error,
+    )
     if forecast is None:
-        missing = max(1, LEAST_POINTS - len(after))
-        return _too_early(
-            f"{there_are(len(after), 'evaluation')} after the warm-up, and a trend with its noise "
-            f"needs {LEAST_POINTS}. After {count(missing, 'more evaluation')} it can be said.",
-            evidence,
-        )
+        return _too_few(run, after, last_step, evidence)
     evidence += _forecast_figures(forecast, pace, config.cost.currency, last_step)
-    guessing = math.log(run.record.vocabulary)
-    unlearned = after.validation_loss.min() > UNLEARNED_SHARE * guessing
-    if unlearned and verdict_of(forecast)[0] == "yes":
-        return _learned_nothing(after, guessing, evidence)
+    level = level_of(after, run.record.vocabulary)
+    evidence.append(
+        Figure("loss, of that of guessing", level.share, "share", note="lower is better")
+    )
     phase = phase_of(config, last_step)
     verdict, confidence = verdict_in(phase, forecast)
+    if verdict_of(forecast)[0] != "not yet" and level.has_learned_nothing:
+        return learned_nothing(run, level, evidence)
+    if verdict != "not yet" and level.is_poor:
+        return poor(run, level, verdict == "yes", evidence)
+    skipped = skipped_share(run)
+    if verdict == "yes" and skipped > MANY_SKIPPED:
+        return much_skipped(run, level, skipped, evidence)
     sentences = (
-        _opening(verdict, forecast),
+        _opening(verdict, forecast, level),
         _why(config, phase, verdict, forecast, last_step),
         _forecast_words(forecast, pace, config.cost.currency, last_step, phase == "ended"),
         _limit_words(run, verdict),
     )
-    sentence = " ".join(filter(None, sentences))
-    advice = _advice(run, phase, verdict, forecast)
-    return Finding(verdict, confidence, sentence, evidence, advice)
+    return Finding(
+        verdict,
+        confidence,
+        " ".join(filter(None, sentences)),
+        evidence,
+        _advice(run, phase, verdict, last_step),
+        _plain(verdict, level),
+    )
 
 
 def _divergence_words(run: RunFacts, evaluations: Evaluations) -> str:
@@ -137,59 +157,103 @@ def _divergence_words(run: RunFacts, evaluations: Evaluations) -> str:
     if overfit and overfit.state == "both rise" and overfit.rise.rise > DIVERGED_NATS:
         return (
             f"Since step {overfit.lowest_step:,} the validation loss has risen by "
-            f"{overfit.rise.rise:.2f} nats and the loss on a training sample by "
+            f"{overfit.rise.rise:.2f} nats ({SURPRISE}) and the loss on a training sample by "
             f"{overfit.train_change:.2f}."
         )
     return ""
 
 
-def _past_its_best(overfit: Overfit, evidence: list[Figure]) -> Finding:
+def _past_its_best(
+    run: RunFacts, overfit: Overfit, last_step: int, evidence: list[Figure]
+) -> Finding:
     step = overfit.lowest_step
     if overfit.bleu_rises:
-        sentence = (
+        return Finding(
+            "not yet",
+            "low",
             f"Not yet, going by the translations: BLEU has risen by {overfit.bleu_change:.1f} "
             f"since step {step:,}, and still rises. The validation loss was lowest there and has "
-            f"risen by {overfit.rise.rise:.3f} nats since then, while the training sample's falls: "
-            "the model grows too sure of itself, and that will cost translations in time."
+            f"risen by {overfit.rise.rise:.3f} nats ({SURPRISE}) since then, while the training "
+            "sample's falls: the model grows too sure of itself, and that will cost translations "
+            "in time.",
+            evidence,
+            train_on(run, _quarter_more(last_step), "BLEU still rises"),
+            "Not quite: the translations still get better, although the model begins to learn its "
+            "training sentences by heart.",
         )
-        advice = "Train on while BLEU rises, and use the checkpoint with the best BLEU."
-        return Finding("not yet", "low", sentence, evidence, advice)
     confidence: Confidence = "high" if overfit.bleu_falls else "medium"
-    sentence = (
+    return Finding(
+        "yes",
+        confidence,
         f"Yes, and past its best: the validation loss was lowest around step {step:,} and has "
-        f"risen by {overfit.rise.rise:.3f} nats since then, while the training sample's still "
-        "falls. More training of this kind makes the model worse."
+        f"risen by {overfit.rise.rise:.3f} nats ({SURPRISE}) since then, while the training "
+        "sample's still falls. More training of this kind makes the model worse.",
+        evidence,
+        use_best(run, "it is the best that is kept, and later ones are worse"),
+        "Yes, and more than enough: the model was better earlier, and more training makes it "
+        "worse.",
     )
-    advice = (
-        "Use the best checkpoint; a better model needs more data or more dropout, not more steps "
-        f"than about {step:,}."
-    )
-    return Finding("yes", confidence, sentence, evidence, advice)
 
 
-def _learned_nothing(evaluations: Evaluations, guessing: float, evidence: list[Figure]) -> Finding:
+def _in_warm_up(run: RunFacts, last_step: int, warmup_left: int, evidence: list[Figure]) -> Finding:
+    needed = warmup_left + LEAST_POINTS * run.config.evaluation.every_steps
     sentence = (
-        f"Not yet: the validation loss rests at {evaluations.validation_loss[-1]:.2f} nats, and "
-        f"guessing among all pieces alike would give {guessing:.2f}: the model has learned little "
-        "more than which pieces are frequent."
+        f"Too early to say: the learning rate is still rising, for "
+        f"{count(warmup_left, 'more step')}, and the loss of a warm-up says nothing about its end. "
+        f"After about {count(needed, 'more step')} it can be said."
     )
-    advice = (
-        "Look whether source and target lines belong together, and try a lower learning rate with "
-        "a longer warm-up."
+    because = "it ended before its learning rate had reached its peak"
+    plain = "It is too early to say: the training has only just begun."
+    advice = train_on(run, last_step + needed, because) if _is_finished(run) else []
+    return Finding("too early to say", "none", sentence, evidence, advice, plain)
+
+
+def _too_few(run: RunFacts, after: Evaluations, last_step: int, evidence: list[Figure]) -> Finding:
+    missing = max(1, LEAST_POINTS - len(after))
+    sentence = (
+        f"Too early to say: {there_are(len(after), 'evaluation')} after the warm-up, and a trend "
+        f"with its noise needs {LEAST_POINTS}. After {count(missing, 'more evaluation')} it can be "
+        "said."
     )
-    return Finding("not yet", "high", sentence, evidence, advice)
+    losses = after.validation_loss
+    falls = len(losses) >= LEAST_FALLING and bool((np.diff(losses) < 0).all())
+    if not falls:
+        plain = "It is too early to say: there are too few tests on held-out sentences."
+        return Finding("too early to say", "none", sentence, evidence, plain=plain)
+    fall = float(losses[0] - losses[-1])
+    sentence += (
+        f" Each evaluation so far was better than the one before, by {fall:.3f} nats ({SURPRISE}) "
+        "in all."
+    )
+    more = max(NEXT_SHARE * last_step, missing * run.config.evaluation.every_steps)
+    advice = train_on(run, last_step + math.ceil(more), "each evaluation was better than the last")
+    plain = "It is too early to say, but the model got better at every test, so go on."
+    return Finding("too early to say", "none", sentence, evidence, advice, plain)
 
 
-def _too_early(why: str, evidence: list[Figure]) -> Finding:
-    return Finding("too early to say", "none", f"Too early to say: {why}", evidence)
-
-
-def _opening(verdict: Verdict, forecast: Forecast) -> str:
+def _plain(verdict: Verdict, level: Level) -> str:
     if verdict == "yes":
-        return "Yes: the validation loss has come to rest."
+        modest = "" if not level.bleu < FAIR_BLEU else ", although its translations are modest"
+        return f"Yes: more training of this kind would hardly make the model better{modest}."
+    if verdict == "not yet":
+        return "No: the model still gets better, so more training is worth it."
+    return "It is too early to say: the tests differ too much from each other to see a trend."
+
+
+def _opening(verdict: Verdict, forecast: Forecast, level: Level) -> str:
+    at = loss_words(level.loss)
+    if verdict == "yes":
+        bleu = (
+            ""
+            if not level.bleu < FAIR_BLEU
+            else (f", which at {level.bleu:.1f} BLEU ({grade_of(level.bleu)}) is a modest result")
+        )
+        return f"Yes: the validation loss has come to rest at {at}{bleu}."
     if verdict == "too early to say":
-        return "Too early to say: the noise of the evaluations hides the trend."
-    return "Not yet: the validation loss still falls." if forecast.gain().low > 0 else "Not yet."
+        return f"Too early to say: at {at} the noise of the evaluations hides the trend."
+    if forecast.gain().low > 0:
+        return f"Not yet: the validation loss, {at}, still falls."
+    return f"Not yet: the validation loss is {at}."
 
 
 def _why(config: Config, phase: Phase, verdict: Verdict, forecast: Forecast, last_step: int) -> str:
@@ -211,19 +275,23 @@ def _why(config: Config, phase: Phase, verdict: Verdict, forecast: Forecast, las
     return ""
 
 
-def _advice(run: RunFacts, phase: Phase, verdict: Verdict, forecast: Forecast) -> str:
+def _advice(run: RunFacts, phase: Phase, verdict: Verdict, last_step: int) -> list[Advice]:
+    if verdict == "yes":
+        return []
     if phase == "falling":
-        return f"Let the schedule end at step {run.config.training.steps:,}."
-    if phase == "ended":
-        is_worth_it = forecast.gain().value >= WORTH_NATS
-        return "Train anew with more training.steps." if is_worth_it else ""
-    if phase == "constant" and verdict == "yes":
-        return "Set schedule.kind to cosine or linear in the next run."
-    if verdict != "not yet":
-        return ""
-    if run.attempts and run.attempts[-1].state == "finished":
-        return "Train on: set training.steps higher and give the same command again."
-    return "Train on."
+        because = "the loss falls most while the rate comes down"
+        return train_on(run, run.config.training.steps or last_step, because)
+    if verdict == "too early to say":
+        return []
+    return train_on(run, _quarter_more(last_step), "the model still gets better")
+
+
+def _quarter_more(last_step: int) -> int:
+    return math.ceil((1 + NEXT_SHARE) * last_step)
+
+
+def _is_finished(run: RunFacts) -> bool:
+    return bool(run.attempts) and run.attempts[-1].state == "finished"
 
 
 def _limit_words(run: RunFacts, verdict: Verdict) -> str:

@@ -1,6 +1,9 @@
 """How big is the training set? The verdict is its size: "1,880 MB, 4,524,868 lines"."""
 
-from dragoman.diagnosis.findings import Figure, Finding, unknown
+import shlex
+from dataclasses import replace
+
+from dragoman.diagnosis.findings import Advice, Figure, Finding, unknown
 from dragoman.diagnosis.phrasing import count, listed, megabytes, percent
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.shards.passport import Passport, SplitRecord
@@ -13,12 +16,26 @@ def answer(run: RunFacts) -> Finding:
     passport = run.record.passport
     train = passport.splits.get("train") if passport else None
     if passport is None or train is None:
-        return unknown("the run has no manifest.json that tells of its data: it has not begun")
+        why = "the run has no manifest.json that tells of its data: it has not begun"
+        return replace(unknown(why), plain="Nobody can tell yet: the training has not begun.")
     kept_bytes = train.source.bytes + train.target.bytes
     verdict = f"{megabytes(kept_bytes)}, {train.pairs_kept:,} lines"
     sentence = _sentence(passport, train, kept_bytes)
     evidence = _evidence(passport, train, kept_bytes)
-    return Finding(verdict, "high", sentence, evidence, _advice(train))
+    plain = f"The model learns from {_about(train.pairs_kept)} pairs of sentences."
+    return Finding(verdict, "high", sentence, evidence, _advice(run, train), plain)
+
+
+def _about(pairs: int) -> str:
+    """Returns two digits: about 4.5 million."""
+    if pairs >= 1_000_000:
+        return (
+            f"about {pairs / 1e6:.2g} million"
+            if pairs < 1e8
+            else f"about {pairs // 10**6:,} million"
+        )
+    rounded = round(pairs, 1 - len(str(pairs)) + 1)
+    return f"about {rounded:,}" if pairs >= 1000 else f"{pairs:,}"
 
 
 def _sentence(passport: Passport, train: SplitRecord, kept_bytes: int) -> str:
@@ -61,12 +78,16 @@ def _evidence(passport: Passport, train: SplitRecord, kept_bytes: int) -> list[F
     ]
 
 
-def _advice(train: SplitRecord) -> str:
+def _advice(run: RunFacts, train: SplitRecord) -> list[Advice]:
     dropped = train.pairs_in - train.pairs_kept
     if dropped <= MANY_DROPPED * train.pairs_in:
-        return ""
+        return []
     worst = max(train.dropped, key=lambda reason: train.dropped[reason], default="")
-    return (
-        f"{percent(dropped / train.pairs_in)} of the pairs were dropped, most as {worst!r}: "
-        "look at some of them before you trust the data."
-    )
+    config = shlex.quote(str(run.record.directory.config))
+    return [
+        Advice(
+            f"{percent(dropped / train.pairs_in)} of the pairs were dropped, most as {worst!r}: "
+            "see some of them before you trust the data.",
+            f"dragoman prepare {config} --explain 3",
+        )
+    ]

@@ -2,7 +2,8 @@
 
 Pure. The forecast is a power law through the end of the validation loss, bounded by a plain line
 through its newest part: losses fall ever more slowly, so the next part brings no more than the last
-one did. BLEU follows from how it went with the loss in the same run.
+one did. BLEU follows from how it went with the loss in the same run; its interval is for what an
+evaluation will measure, with the noise of evaluations in it.
 """
 
 import math
@@ -16,7 +17,7 @@ from dragoman.config import Config
 from dragoman.diagnosis.estimate import Z_95, Estimate
 from dragoman.diagnosis.findings import Confidence
 from dragoman.diagnosis.learning.power_law import LEAST_POINTS, PowerLaw, fit_end
-from dragoman.diagnosis.learning.robust_fit import Floats, change_per, slope_of
+from dragoman.diagnosis.learning.robust_fit import Floats, change_per, slope_of, t_97_5
 from dragoman.training.schedule import learning_rate, peak_of
 
 NEXT_SHARE = 0.25
@@ -34,6 +35,12 @@ STEADY_SHARE = 0.5
 _NEWEST = 2 / 3
 """Where the newest part begins, as a share of all tokens."""
 _VERY_LAST = 0.85
+_BLEU_FORM_ERROR = 0.25
+"""Of a gain in BLEU, as a share of it: BLEU follows the loss only roughly by a line."""
+_MOST_STEEPENING, _UNKNOWN_STEEPENING = 4.0, 2.0
+_BLEU_NOISE_SHARE = 0.3
+"""Of the error by which other sentences would differ: the least by which BLEU of the same sentences
+wavers from one evaluation to the next, however well few points lie on a line."""
 
 Verdict = Literal["yes", "not yet", "too early to say"]
 
@@ -52,6 +59,12 @@ class Forecast:
     bleu_trend: Estimate | None
     bleu_per_nat: Estimate | None
     """None: not known, or no different from zero."""
+    bleu_steepening: float
+    """How many times as much a nat may bring next as it did so far: early in a run BLEU takes off
+    while the loss falls evenly; at least 1."""
+    bleu_noise: float
+    """By how much BLEU differs from one evaluation to another at the same loss, one standard
+    deviation."""
 
     def gain(self, share: float = NEXT_SHARE) -> Estimate:
         gain = self.fit.gain(share, self.now)
@@ -63,12 +76,21 @@ class Forecast:
         return Estimate(value, min(gain.low, value), max(value, min(gain.high, most)))
 
     def bleu_gain(self) -> Estimate | None:
+        """Returns by how much BLEU will be higher at the evaluation after the next quarter than it
+        is at the newest one. The interval is for what is then measured, so the noise of both
+        evaluations is part of it."""
         if self.bleu_per_nat is None:
             return None
         gain, slope = self.gain(), self.bleu_per_nat
         value = -slope.value * gain.value
-        half = Z_95 * math.hypot(slope.error * gain.value, slope.value * gain.error)
-        return Estimate(value, max(0.0, value - half), value + half)
+        of_curve = math.hypot(
+            slope.error * gain.value, slope.value * gain.error, _BLEU_FORM_ERROR * value
+        )
+        # Weights that happen to be better have a lower loss and a higher BLEU together.
+        of_evaluation = math.hypot(self.bleu_noise, slope.value * self.fit.noise)
+        half = Z_95 * math.hypot(of_curve, math.sqrt(2) * of_evaluation)
+        steeper = (self.bleu_steepening - 1) * value
+        return Estimate(value, value - half, value + math.hypot(half, steeper))
 
     @property
     def bleu_still_rises(self) -> bool:
@@ -76,23 +98,30 @@ class Forecast:
 
 
 def forecast_of(
-    tokens: Floats, losses: Floats, bleu: Floats, is_steady: npt.NDArray[np.bool_]
+    tokens: Floats,
+    losses: Floats,
+    bleu: Floats,
+    is_steady: npt.NDArray[np.bool_],
+    bleu_error: float = math.nan,
 ) -> Forecast | None:
     """Returns None for too few evaluations. `is_steady`: where the learning rate was so high that
-    its fall is not what the loss shows."""
+    its fall is not what the loss shows. `bleu_error`: of one score, by resampled sentences."""
     fit = fit_end(tokens[is_steady], losses[is_steady])
     if fit is None:
         return None
     newest = tokens >= _NEWEST * tokens[-1]
     scored = np.isfinite(bleu)
     factor = 1 + NEXT_SHARE
+    per_nat, noise = _bleu_per_nat(losses[scored], bleu[scored])
     return Forecast(
         fit=fit,
         now=float(tokens[-1] / tokens[is_steady][-1]),
         trend=change_per(factor, tokens[newest], losses[newest]) if is_steady.all() else None,
         is_at_rest=_is_at_rest(tokens, losses),
         bleu_trend=change_per(factor, tokens[newest & scored], bleu[newest & scored]),
-        bleu_per_nat=_bleu_per_nat(losses[scored], bleu[scored]),
+        bleu_per_nat=per_nat,
+        bleu_steepening=_steepening(losses[scored], bleu[scored]),
+        bleu_noise=max(noise, _BLEU_NOISE_SHARE * np.nan_to_num(bleu_error)),
     )
 
 
@@ -152,10 +181,28 @@ def _is_at_rest(tokens: Floats, losses: Floats) -> bool:
     return fall is None or fall.high >= 0 or fall.value > -WORTH_NATS
 
 
-def _bleu_per_nat(losses: Floats, bleu: Floats) -> Estimate | None:
-    """Returns the slope over the newer half, where that is clear, else over all."""
+def _bleu_per_nat(losses: Floats, bleu: Floats) -> tuple[Estimate | None, float]:
+    """Returns the slope over the newer half, where that is clear, else over all, and the standard
+    deviation around it, larger where few points show it."""
     for first in (len(losses) // 2, 0):
         slope = slope_of(losses[first:], bleu[first:]) if len(losses) - first >= 5 else None
         if slope is not None and slope.high < 0:
-            return slope
-    return None
+            around = bleu[first:] - slope.value * losses[first:]
+            around -= around.mean()
+            degrees = len(around) - 2
+            spread = math.sqrt(float(around @ around) / degrees)
+            return slope, spread * t_97_5(degrees) / Z_95
+    return None, 0.0
+
+
+def _steepening(losses: Floats, bleu: Floats) -> float:
+    """Returns how many times as steep the next part may be as the newer half was, if it goes on as
+    the halves of that did; 1 where they do not show it."""
+    half, quarter = len(losses) // 2, len(losses) // 4
+    parts = (slice(half, half + quarter), slice(half + quarter, None))
+    before, last = (slope_of(losses[part], bleu[part]) for part in parts)
+    if before is None or last is None:
+        return _UNKNOWN_STEEPENING
+    if before.value >= 0 or last.high >= 0:
+        return 1.0
+    return min(_MOST_STEEPENING, max(1.0, last.value / before.value))

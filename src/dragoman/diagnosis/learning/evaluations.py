@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from dragoman.diagnosis.estimate import Z_95
 from dragoman.diagnosis.learning.robust_fit import Floats
 from dragoman.telemetry.events import Evaluated
 
@@ -21,6 +22,9 @@ class Evaluations:
     bleu: Floats
     validation_loss_error: Floats
     train_sample_loss_error: Floats
+    bleu_low: Floats
+    """With `bleu_high` the 95 % interval of resampled sentences."""
+    bleu_high: Floats
 
     @classmethod
     def from_events(cls, events: Sequence[Evaluated]) -> "Evaluations":
@@ -41,3 +45,10 @@ class Evaluations:
     def finite(self) -> "Evaluations":
         """Those with a finite validation loss."""
         return self.where(np.isfinite(self.validation_loss))
+
+    @property
+    def bleu_error(self) -> float:
+        """The median standard error of BLEU, from resampled sentences; NaN: not known."""
+        errors = (self.bleu_high - self.bleu_low) / (2 * Z_95)
+        known = errors[np.isfinite(errors)]
+        return float(np.median(known)) if len(known) else float("nan")

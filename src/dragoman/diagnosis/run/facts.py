@@ -1,11 +1,12 @@
 """All facts of a run: what every answer reads. Each is derived once, most when first needed."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from dragoman.config import Config
+from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.faults import FaultHistory, faults_of
 from dragoman.diagnosis.run.host_traffic import HostTraffic, host_traffic_of
 from dragoman.diagnosis.run.hosts import HostSensors, host_sensors_of
@@ -55,6 +56,14 @@ class RunFacts(RunTimeline):
     @cached_property
     def host_traffic(self) -> list[HostTraffic]:
         return host_traffic_of(self.attempts, self.steps_by_rank, self.hosts)
+
+    def traffic_in(self, attempts: Sequence[Attempt]) -> list[HostTraffic]:
+        """Returns the traffic of each host in some of the attempts, which other hosts may have
+        taken part in than in the others."""
+        if len(attempts) == len(self.attempts):
+            return self.host_traffic
+        sensors = host_sensors_of(attempts, self.record.tables)
+        return host_traffic_of(attempts, self.steps_by_rank, sensors)
 
     @cached_property
     def silences(self) -> list[Silence]:

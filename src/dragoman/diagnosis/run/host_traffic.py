@@ -13,6 +13,8 @@ from dragoman.diagnosis.run.steps import steps_of_attempt
 from dragoman.telemetry.read.tables import Array, Table, group_column, known, known_median
 
 WAYS = ("sent", "received")
+BUSY_SHARE = 0.5
+"""Of the highest rate, for a reading to count as busy."""
 
 
 class HostTraffic(NamedTuple):
@@ -23,8 +25,12 @@ class HostTraffic(NamedTuple):
     """Sent, received, and what the algorithm predicts to be sent: medians."""
     rates: dict[str, float]
     """Sent and received, bytes a second of the steps' time."""
-    peak_rates: dict[str, float]
-    """The most that passed between two readings of the sensors."""
+    busy_rates: dict[str, float]
+    """Sent and received between two readings of the sensors: the 95th percentile of those in which
+    the link was busy, which single outliers cannot raise."""
+    burst_rates: dict[str, float]
+    """Sent and received in the fastest tenth of a second of a reading: the median of the busy
+    ones. At a capped port it is the cap; elsewhere bytes pass in bursts that are faster."""
     reading_s: float
     """Between two of them."""
     interface: str
@@ -37,7 +43,7 @@ class HostTraffic(NamedTuple):
     @property
     def carried(self) -> float:
         """The highest rate that was seen, in either direction."""
-        seen = [*self.rates.values(), *self.peak_rates.values()]
+        seen = [*self.rates.values(), *self.busy_rates.values()]
         return max(known(seen), default=math.nan)
 
 
@@ -82,8 +88,11 @@ def _traffic_of(columns: Array, sensors: HostSensors, has_one_host: bool) -> Hos
             "sent": float(np.nansum(sent) / step_s.sum()),
             "received": float(np.nansum(received) / step_s.sum()),
         },
-        peak_rates={
-            way: max(sensors.rates(f"network/{interface}/{way}_bytes_total"), default=math.nan)
+        busy_rates={
+            way: _busy(sensors.rates(f"network/{interface}/{way}_bytes_total"), 95) for way in WAYS
+        },
+        burst_rates={
+            way: _busy(sensors.levels(f"network/{interface}/{way}_peak_bytes_per_s"), 50)
             for way in WAYS
         },
         reading_s=sensors.reading_s,
@@ -91,3 +100,12 @@ def _traffic_of(columns: Array, sensors: HostSensors, has_one_host: bool) -> Hos
         port_rate=sensors.port_rate(interface),
         retransmitted=again / segments if segments else math.nan,
     )
+
+
+def _busy(rates: Array, percentile: float) -> float:
+    """Returns a percentile of the rates of busy readings; NaN: there are none."""
+    if not len(rates):
+        return math.nan
+    # One reading alone may be wrong, where a counter was read late.
+    highest = float(np.percentile(rates, 99))
+    return float(np.percentile(rates[rates >= BUSY_SHARE * highest], percentile))

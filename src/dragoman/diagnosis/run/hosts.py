@@ -96,14 +96,13 @@ class HostSensors:
 
 
 def host_sensors_of(attempts: Sequence[Attempt], tables: RunTables) -> dict[str, HostSensors]:
-    """By host, in the order of the ranks."""
+    """By host, in the order of the ranks; only what was read in these attempts."""
     read, found = tables[SensorReading], tables[SensorsFound]
     by_number = {attempt.number: attempt for attempt in attempts}
     readings: dict[str, list[Table]] = defaultdict(list)
     for (number, rank), rows in slices_by_file(read).items():
-        attempt = by_number[number]
-        table = read.where(rows)
-        readings[host_of(attempt, rank)].append(_during_steps(table, attempt))
+        if attempt := by_number.get(number):
+            readings[host_of(attempt, rank)].append(_during_steps(read.where(rows), attempt))
     cores: dict[str, int | None] = {}
     links: dict[str, dict[str, float]] = defaultdict(dict)
     for sensors in events_at(SensorsFound, found, range(len(found))):

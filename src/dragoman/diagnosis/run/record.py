@@ -35,6 +35,9 @@ class _Attendance(BaseModel):
     attempt: int
     members: list[Member]
     versions: dict[str, str] = {}
+    command: list[str] = []
+    launcher: str = ""
+    options: list[str] | None = None
 
 
 class _ManifestData(BaseModel):
@@ -61,6 +64,18 @@ class CheckpointFolder:
 
 
 @dataclass(frozen=True)
+class Start:
+    """How an attempt was started."""
+
+    command: list[str]
+    """The command line of rank 0."""
+    launcher: str
+    """dragoman, torchrun, srun or mpirun; empty: none, or not recorded."""
+    options: list[str] | None
+    """Those of `dragoman train` that say where it runs; None: not recorded."""
+
+
+@dataclass(frozen=True)
 class RunRecord:
     directory: RunDir
     config: Config
@@ -69,6 +84,8 @@ class RunRecord:
     """By attempt."""
     versions: dict[str, str]
     """Of the packages that the last attempt ran with."""
+    start: Start
+    """Of the last attempt."""
     heartbeat_at: float | None
     tables: RunTables
     """All events, without those that cannot be; `timeline` says which of them count."""
@@ -133,6 +150,7 @@ def read_run(
         passport=data.data if data else None,
         members={each.attempt: each.members for each in attendance},
         versions=attendance[-1].versions if attendance else {},
+        start=_start(attendance),
         heartbeat_at=status.heartbeat_at if status else None,
         tables=tables,
         scored=[split for split in scored if split],
@@ -141,6 +159,13 @@ def read_run(
         unreadable=list(dict.fromkeys(unreadable)),
         read_at=read_at,
     )
+
+
+def _start(attendance: list[_Attendance]) -> Start:
+    if not attendance:
+        return Start([], "", None)
+    last = attendance[-1]
+    return Start(last.command, last.launcher, last.options)
 
 
 def _tables(run: RunDir, progress: Callable[[int], None]) -> RunTables:

@@ -1,11 +1,17 @@
 """The parts of each step over all ranks: what the network took, and what waiting for the slowest.
 
-Every rank records its own parts, and `communication` on a rank is the network's time plus what it
-waits for the slowest rank. So over the ranks of one step the network's part is the least of them;
-the rank that has it arrived last, and what another rank waits beyond that, it waits for that one.
+A rank is ready when backward has made its last gradients. How far apart the ranks are ready is what
+they wait for the slowest; from the moment at which the last one is ready to the moment at which the
+last one has all sums, they wait for the network. Not every rank has its sums at that moment: an
+all-reduce returns earlier on some ranks than on others, and those wait in the step's small message
+instead. So `communication` of a single rank says little about the network.
 
-The split of a step is that of the rank that waited longest: its data, its computing, the network,
-and the waiting add up to the step, and without the waiting it would have been that much shorter.
+No clock of another host is needed: the small message ends for nobody before the last rank has sent
+it, so it ends everywhere at about the same moment. From there each rank counts by its own clock
+until it is ready in the next step. What the message itself takes is how wrong that can be.
+
+The split of a step is that of the rank that was ready first: its data, its computing, the waiting
+and the network add up to the step, and without the waiting it would have been that much shorter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,9 +28,21 @@ HANG_S = 60.0
 HANG_OVER_MEDIAN = 20.0
 """A step that takes longer than both is a hang: it says nothing about the others."""
 
-PARTS = ("data", "forward", "backward", "communication", "checkpoint", "optimizer", "rest")
-"""What a rank times of each of its steps; they add up to the step."""
+PARTS = (
+    "data",
+    "forward",
+    "backward",
+    "communication",
+    "agreement",
+    "checkpoint",
+    "optimizer",
+    "rest",
+)
+"""What a rank times of each of its steps; they add up to the step. `agreement` is the step's small
+message, which older records have in `rest`."""
 _COMPUTING = ("forward", "backward", "optimizer")
+_BEFORE_READY = ("data", "forward", "backward")
+_AFTER_AGREEMENT = ("checkpoint", "optimizer")
 
 
 class StepSplit(NamedTuple):
@@ -42,8 +60,9 @@ class StepSplit(NamedTuple):
     late_data_s: float
     """Of straggling: the last rank was late because it waited longer for its data."""
     small_message_s: float
-    """A step's one small message to all ranks, with what else is in `rest`: at most so long takes
-    a way through the network that carries next to nothing."""
+    """A step's one small message to all ranks, on the rank that waits least in it: at most so long
+    takes a way through the network that carries next to nothing, and so wrong may straggling and
+    network be, what one has too much the other has too little."""
     backward_s: float
     busy_s: float
     """Computing, in the mean over all ranks."""
@@ -142,8 +161,12 @@ def _of_attempt(attempt: Attempt, own: Mapping[int, Table]) -> StepParts:
     parts_s = {
         name: np.stack([group_column(table, "parts_s", name) for table in tables]) for name in PARTS
     }
-    columns, waits = split_steps(np.stack([table["step_s"] for table in tables]), parts_s)
+    step = tables[0]["step"]
+    ready_s = np.stack([table["ready_s"] for table in tables])
+    if np.isnan(ready_s).any():
+        ready_s = ready_as_timed(step, parts_s)
     lacking = attempt.ranks - len(ranks)
+    columns, waits = split_steps(step, parts_s, ready_s, lacks_ranks=lacking > 0)
     return StepParts(
         attempt=tables[0]["attempt"],
         step=tables[0]["step"],
@@ -164,33 +187,62 @@ def _of_common_steps(tables: Sequence[Table]) -> list[Table]:
     return [table.where(np.isin(table["step"], common)) for table in tables]
 
 
-def split_steps(step_s: Array, parts_s: Mapping[str, Array]) -> tuple[dict[str, Array], Array]:
+def ready_as_timed(step: Array, parts_s: Mapping[str, Array]) -> Array:
+    """Returns when each rank was ready, ranks x steps, as far as its parts tell: older records do
+    not have the moment itself. A rank that ends one step late begins the next one late."""
+    ends_s, ready_s = (
+        sum((np.nan_to_num(parts_s[name]) for name in names), np.zeros_like(parts_s["data"]))
+        for names in (_AFTER_AGREEMENT, _BEFORE_READY)
+    )
+    follows = np.diff(step) == 1
+    ready_s[:, 1:] += np.where(follows, ends_s[:, :-1], 0.0)
+    return ready_s
+
+
+def split_steps(
+    step: Array, parts_s: Mapping[str, Array], ready_s: Array, lacks_ranks: bool = False
+) -> tuple[dict[str, Array], Array]:
     """Returns the columns of `StepSplit`, and what each rank waited for the last one.
 
-    `step_s` and each of `PARTS` are ranks x steps, as is the waiting. NaN: not recorded.
+    `step` are their numbers; each of `PARTS` and `ready_s` of `StepDone` are ranks x steps, as is
+    the waiting. NaN: not recorded. `lacks_ranks`: one that has left no record may have had its sums
+    last.
     """
-    steps = np.arange(step_s.shape[1])
-    data, checkpoint, rest = (
-        np.nan_to_num(parts_s[name]) for name in ("data", "checkpoint", "rest")
-    )
-    backward = np.nan_to_num(parts_s["backward"])
-    compute = sum((np.nan_to_num(parts_s[name]) for name in _COMPUTING), np.zeros_like(step_s))
-    communication = parts_s["communication"] if len(step_s) > 1 else np.zeros_like(step_s)
-    is_known = ~np.isnan(communication).any(axis=0)
-    communication = np.where(is_known, communication, 0.0)
-    last, waiting = communication.argmin(axis=0), communication.argmax(axis=0)
-    network = communication[last, steps]
+    known = {name: np.nan_to_num(parts_s[name]) for name in PARTS}
+    ranks, count = ready_s.shape
+    steps = np.arange(count)
+    is_known = ranks == 1 or ~np.isnan(parts_s["communication"]).any(axis=0)
+    last, first = ready_s.argmax(axis=0), ready_s.argmin(axis=0)
+    waits = ready_s[last, steps] - ready_s
+    straggling = waits[first, steps]
+    has_sums = ready_s + known["communication"]
+    all_have_sums = has_sums.max(axis=0)
+    if lacks_ranks:  # the others waited for it in the small message
+        left = has_sums + known["agreement"]
+        all_have_sums = left.max(axis=0) - known["agreement"].min()
+    network = all_have_sums - ready_s[last, steps] if ranks > 1 else np.zeros(count)
+    own = {name: part_s[first, steps] for name, part_s in known.items()}
+    # What a rank does after the message delays it in the next step. So it is told by the rank that
+    # is ready first there: with another's, what all wait for would be counted twice.
+    ending = np.where(np.diff(step, append=step[-1:]) == 1, np.append(first[1:], first[-1:]), first)
+    own |= {name: known[name][ending, steps] for name in _AFTER_AGREEMENT}
+    computed = sum((own[name] for name in _COMPUTING), np.zeros(count))
+    # In the small message, the first one waits for those that have their sums later.
+    waited_there = np.where(is_known, all_have_sums - has_sums[first, steps], 0.0)
+    rest = np.maximum(0.0, own["rest"] + own["agreement"] - waited_there)
+    of_others = np.where(is_known, straggling + network, 0.0)
+    is_recorded = known["agreement"].any()
     columns = {
-        "step_s": step_s[waiting, steps],
-        "compute_s": compute[waiting, steps],
+        "step_s": own["data"] + computed + of_others + own["checkpoint"] + rest,
+        "compute_s": computed,
         "network_s": np.where(is_known, network, np.nan),
-        "straggling_s": np.where(is_known, communication[waiting, steps] - network, np.nan),
-        "data_s": data[waiting, steps],
-        "checkpoint_s": checkpoint[waiting, steps],
-        "rest_s": rest[waiting, steps],
-        "late_data_s": np.maximum(0.0, data[last, steps] - data[waiting, steps]),
-        "small_message_s": rest.min(axis=0),
-        "backward_s": backward[waiting, steps],
-        "busy_s": compute.mean(axis=0),
+        "straggling_s": np.where(is_known, straggling, np.nan),
+        "data_s": own["data"],
+        "checkpoint_s": own["checkpoint"],
+        "rest_s": rest,
+        "late_data_s": np.maximum(0.0, known["data"][last, steps] - own["data"]),
+        "small_message_s": known["agreement" if is_recorded else "rest"].min(axis=0),
+        "backward_s": own["backward"],
+        "busy_s": sum((known[name] for name in _COMPUTING), np.zeros_like(ready_s)).mean(axis=0),
     }
-    return columns, np.where(is_known, communication - network, np.nan)
+    return columns, np.where(is_known, waits, np.nan)

@@ -25,7 +25,7 @@ from dragoman.telemetry.events import AttemptStarted, Evaluated, StepDone
 from dragoman.telemetry.read.tables import Array, Table, last_event_by_rank, slices_by_file
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RunTimeline:
     attempts: list[Attempt]
     """In order of their numbers."""

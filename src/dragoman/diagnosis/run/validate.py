@@ -54,7 +54,7 @@ _NEEDED: dict[type[Any], dict[str, Range]] = {
     ClockOffset: {"offset_s": _OFFSET, "monotonic_offset_s": _OFFSET, "error_s": _SECONDS},
 }
 _WANTED: dict[type[Any], dict[str, Range]] = {
-    StepDone: {"memory_peak_bytes": _BYTES},
+    StepDone: {"memory_peak_bytes": _BYTES, "ready_s": _SECONDS},
     DeviceFound: {"peak_flops": _SOME, "memory_bytes": _SOME},
 }
 _GROUPS: dict[type[Any], dict[str, Range]] = {

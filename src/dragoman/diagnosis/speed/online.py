@@ -14,7 +14,13 @@ from itertools import chain
 import numpy as np
 
 from dragoman.diagnosis.phrasing import percent
-from dragoman.diagnosis.run.steps import HANG_S, StepParts, StepSplit, is_hang, split_steps
+from dragoman.diagnosis.run.steps import (
+    HANG_S,
+    StepParts,
+    StepSplit,
+    is_hang,
+    split_steps,
+)
 from dragoman.diagnosis.speed.bottleneck import Late, Link, Verdict, messages_of, shares_of
 from dragoman.diagnosis.speed.lateness import latest, rank_name
 from dragoman.diagnosis.speed.phases import change_point, evidence_of, verdict_over
@@ -61,7 +67,7 @@ class LiveDiagnosis:
 
     @property
     def steps(self) -> StepParts:
-        """The newest ones as in a report, but for those since the last judgment."""
+        """The newest ones as in a report, but for the last one and those since it was judged."""
         none = np.zeros(len(self._numbers), dtype=np.int64)
         return StepParts(
             attempt=none,
@@ -106,7 +112,8 @@ class LiveDiagnosis:
 
     def _split_new_steps(self) -> None:
         numbers, parts = zip(*self._unsplit, strict=True)
-        self._unsplit.clear()
+        # How the newest one ends shows in the one after it.
+        self._unsplit = deque([self._unsplit[-1]], MOST_STEPS)
         self._unsplit_s = 0.0
         flat: Iterable[float | None] = chain.from_iterable(chain.from_iterable(parts))
         if parts[0][0].communication_s is None:  # on all ranks or on none
@@ -118,9 +125,10 @@ class LiveDiagnosis:
             field.removesuffix("_s"): part_s
             for field, part_s in zip(RankParts._fields, parts_s, strict=True)
         }
-        columns, waits_s = split_steps(np.nansum(parts_s, axis=0), named)
-        new = np.stack([columns[name] for name in StepSplit._fields])
-        self._numbers = np.append(self._numbers, numbers)[-MOST_STEPS:]
+        columns, waits_s = split_steps(np.array(numbers), named, named["ready"])
+        new = np.stack([columns[name] for name in StepSplit._fields])[:, :-1]
+        waits_s = waits_s[:, :-1]
+        self._numbers = np.append(self._numbers, numbers[:-1])[-MOST_STEPS:]
         self._columns = np.append(self._columns, new, axis=1)[:, -MOST_STEPS:]
         self._waits_s = np.append(self._waits_s, waits_s, axis=1)[:, -MOST_STEPS:]
 
@@ -155,14 +163,11 @@ def _has_two_levels(values: Array) -> bool:
 
 
 def in_words(verdict: Verdict, since_step: int, split: StepSplit, link: Link, late: Late) -> str:
-    """network-bound since step 400: 71 % of the step; bf16 on the wire would save about 32 %"""
+    """network-bound since step 400: 71 % of the step; updates twice as large would save ..."""
     shares, projected = shares_of(split), projected_steps(split, link)
     network = percent(shares.network)
     match verdict:
-        case "network-bound":
-            saving = percent(projected.saving(projected.half_bytes_s))
-            words = f"{network} of the step; bf16 on the wire would save about {saving}"
-        case "latency-bound":
+        case "network-bound" | "latency-bound":
             saving = percent(projected.saving(projected.double_updates_s))
             words = f"{network} of the step; updates twice as large would save about {saving}"
         case "straggler":

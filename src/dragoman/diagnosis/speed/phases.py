@@ -8,6 +8,7 @@ import numpy as np
 
 from dragoman.diagnosis.run.steps import StepParts, StepSplit
 from dragoman.diagnosis.speed.bottleneck import (
+    FEW_STEPS,
     NOBODY,
     Late,
     Link,
@@ -23,6 +24,9 @@ FEWEST_STEPS = 10
 """In a window: the mean of fewer jumps about."""
 SHORTEST_SHARE = 0.05
 """Of all steps: what lasts shorter is noise, or a hiccup."""
+CLEARLY_THE_SAME = 0.9
+"""Of all waiting in a part of the run that is for one host: chance alone does not make so much of a
+part that was looked for."""
 LATE_PHASE_SHARE = 0.10
 """Of the run's time: what holds the run back since then is its verdict, though the mean is not
 yet."""
@@ -65,11 +69,59 @@ def bottleneck_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -
     own = [phase for phase in phases if phase.verdict == verdict]
     if not own or len(phases) == 1:
         late = latest(steps, names, rows)
+        if verdict == "straggler" and not late.is_always_the_same:
+            return _late_for_a_while(steps, rows, names, late) or RunBottleneck(
+                verdict, run_split, late, None, None, 1, run_split
+            )
         return RunBottleneck(verdict, run_split, late, None, None, 1, run_split)
     held = rows[np.concatenate([np.arange(phase.begin, phase.end) for phase in own])]
     since, until = _bounds(steps, rows, own)
     late = latest(steps, names, held)
     return RunBottleneck(verdict, steps.mean(held), late, since, until, len(own), run_split)
+
+
+def _late_for_a_while(
+    steps: StepParts, rows: Array, names: RankNames, late: Late
+) -> RunBottleneck | None:
+    """Returns the part of a run, up to a step or since one, in which the others wait for a single
+    host, where in the rest of it they wait for each other in turn; None: there is no such part."""
+    ranks = list(steps.waits_s)
+    waits_s = np.stack([waited_s[rows] for waited_s in steps.waits_s.values()])
+    last = np.where(np.isnan(waits_s), np.inf, waits_s).argmin(axis=0)
+    is_late = np.array(
+        [
+            names.get((attempt, ranks[place]), "") == late.who
+            for attempt, place in zip(steps.attempt[rows].tolist(), last.tolist(), strict=True)
+        ]
+    )
+    waited_s = np.where(is_late, np.nan_to_num(steps["straggling_s"][rows]), 0.0)
+    place = change_point(waited_s, 0, len(rows))
+    parts = rows[:place], rows[place:]
+    held = max(parts, key=lambda part: waited_s[np.isin(rows, part)].mean() if len(part) else 0.0)
+    found = latest(steps, names, held)
+    split = steps.mean(held)
+    is_clear = found.share >= CLEARLY_THE_SAME and found.who == late.who
+    if len(held) < FEW_STEPS or not is_clear or verdict_of(split, late=found) != "straggler":
+        return None
+    step_before = int(steps.step[rows[place - 1]])
+    is_first = held is parts[0]
+    since, until = (None, step_before) if is_first else (step_before + 1, None)
+    return RunBottleneck("straggler", split, found, since, until, 1, steps.mean(rows))
+
+
+def when_it_holds(found: RunBottleneck) -> str:
+    """Returns since when and until when, in words; empty: all the time."""
+    since, until = found.since_step, found.until_step
+    match since, until:
+        case None, None:
+            when = "in parts of the run" if found.phases > 1 else ""
+        case _, None:
+            when = f"since step {since:,}"
+        case None, _:
+            when = f"until step {until:,}"
+        case _:
+            when = f"from step {since:,} to step {until:,}"
+    return when + (f", {found.phases} times, and not in between" if found.phases > 1 else "")
 
 
 def verdict_over(

@@ -1,11 +1,23 @@
 """What the wall time of a run was spent on, and what it cost. Pure."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+
 from dragoman.diagnosis.run.attempts import Attempt
+from dragoman.diagnosis.run.silences import Silence
+from dragoman.diagnosis.run.steps import StepParts
+
+_WAITS = {
+    "network_s": "the network",
+    "straggling_s": "the slowest rank",
+    "data_s": "data",
+    "checkpoint_s": "a checkpoint's copy",
+}
 
 
 class TimeSpent(NamedTuple):
@@ -25,6 +37,50 @@ class TimeSpent(NamedTuple):
     still_s: float
     """Hanging between steps, evaluations and saves."""
     other_s: float
+
+
+class Waiting(NamedTuple):
+    """What hosts were paid for while they waited, within attempts."""
+
+    seconds: dict[str, float]
+    """What they waited for -> seconds of the wall time, the longest first; without what was not
+    recorded."""
+    host_s: float
+    """Of all hosts together."""
+    repeated_host_s: float
+    """Of steps that were lost, likewise."""
+
+    @property
+    def total_s(self) -> float:
+        return math.fsum(self.seconds.values())
+
+
+def waiting_of(
+    attempts: Sequence[Attempt], parts: StepParts, silences: Sequence[Silence]
+) -> Waiting:
+    """`parts`: of the steps that count, as far as all ranks have recorded them."""
+    seconds: dict[str, float] = defaultdict(float)
+    host_s = repeated_host_s = 0.0
+    for attempt in attempts:
+        own = dict.fromkeys(_WAITS.values(), 0.0)
+        rows = parts.attempt == attempt.number
+        timed_s = float(parts["step_s"][rows].sum())
+        training_s = float(attempt.steps["step_s"][~attempt.is_lost].sum())
+        for column, what in _WAITS.items():
+            if timed_s:
+                own[what] = float(np.nansum(parts[column][rows])) / timed_s * training_s
+        own["a run that hung"] = math.fsum(
+            silence.seconds
+            for silence in silences
+            if silence.attempt == attempt.number and not silence.is_step
+        )
+        hosts = max(1, len(attempt.host_names))
+        host_s += hosts * math.fsum(own.values())
+        repeated_host_s += hosts * float(attempt.steps["step_s"][attempt.is_lost].sum())
+        for what, waited_s in own.items():
+            seconds[what] += waited_s
+    longest_first = sorted(seconds.items(), key=lambda item: -item[1])
+    return Waiting({what: s for what, s in longest_first if s > 0}, host_s, repeated_host_s)
 
 
 def time_spent(attempts: Sequence[Attempt], still_s: float = 0.0) -> TimeSpent:

@@ -33,7 +33,7 @@ def test_every_file_is_named_with_what_it_holds(fake):
         "optimizer.safetensors",
         "model.safetensors",
     ]
-    assert found.advice == ""
+    assert found.advice_text == ""
 
 
 def test_a_folder_that_lacks_a_file_is_not_called_whole(fake):
@@ -42,7 +42,7 @@ def test_a_folder_that_lacks_a_file_is_not_called_whole(fake):
     assert found.verdict == "5 files"
     assert "lacks state.json" in found.sentence
     assert "stray (unknown)" in found.sentence
-    assert "step-00000004" in found.advice
+    assert "step-00000004" in found.advice_text
 
 
 def test_without_a_checkpoint_the_files_to_come_are_named(fake):

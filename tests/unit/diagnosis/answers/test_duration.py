@@ -1,5 +1,3 @@
-import dataclasses
-
 import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.diagnosis.traffic_run import figure
@@ -36,23 +34,63 @@ def test_a_running_run_has_taken_so_long_so_far(tmp_path):
     assert "so far" in duration.answer(read(run, 75.0)).sentence
 
 
-@pytest.mark.parametrize(
-    ("starting_s", "advice"), [(49.0, "Starting took"), (24.0, "Evaluate"), (1.0, "Evaluate")]
-)
-def test_advice_is_against_what_takes_most_of_the_time(tmp_path, starting_s, advice):
-    """Evaluating takes 25 s."""
-    run = new_run(tmp_path)
-    run.with_events(
-        [
-            (0.0, started()),
-            (starting_s + 1.0, step(1, 1.0)),
-            (starting_s + 26.0, dataclasses.replace(evaluated(1), seconds=25.0)),
-            (starting_s + 51.0, step(2, 25.0)),
-            (starting_s + 51.0, AttemptEnded(2, "finished", "done")),
-        ]
-    )
+def with_evaluations(run, every, steps=100):
+    """Steps of one second, and evaluations of ten."""
+    events, at = [(0.0, started())], 0.0
+    for number in range(1, steps + 1):
+        at += 1.0
+        events.append((at, step(number, 1.0)))
+        if number % every == 0:
+            at += 10.0
+            events.append((at, evaluated(number, seconds=10.0)))
+    run.with_events([*events, (at, AttemptEnded(steps, "finished", "done"))])
+    config = run.directory.config
+    config.write_text(f"{config.read_text()}\n[evaluation]\nevery_steps = {every}\n")
+    return run
 
-    assert duration.answer(read(run)).advice.startswith(advice)
+
+def test_an_interval_is_advised_with_which_evaluating_takes_little(tmp_path):
+    found = duration.answer(read(with_evaluations(new_run(tmp_path), every=5)))
+
+    # Every 200 steps it would take a twentieth, but five evaluations should be left of 100 steps.
+    assert [advice.command for advice in found.advice] == ["evaluation.every_steps = 20"]
+    assert found.advice[0].saves_s == pytest.approx(200 * (1 - 5 / 20))
+
+
+def test_few_evaluations_become_smaller_ones(tmp_path):
+    run = with_evaluations(new_run(tmp_path), every=20)
+    config = run.directory.config
+    config.write_text(f"{config.read_text()}beam = 4\n")
+    found = duration.answer(read(run))
+
+    assert [advice.command for advice in found.advice] == ["evaluation.beam = 1"]
+
+
+@pytest.mark.parametrize(("every", "steps"), [(50, 100), (1, 3)])
+def test_little_evaluating_and_few_steps_get_no_advice(tmp_path, every, steps):
+    assert not duration.answer(read(with_evaluations(new_run(tmp_path), every, steps))).advice
+
+
+def test_waiting_is_priced(tmp_path):
+    run = write_steps(new_run(tmp_path), lambda *_: with_parts(communication=17.0))
+    config = run.directory.config
+    config.write_text(config.read_text() + "\n[cost]\nhost_per_hour = 3600.0\n")
+    facts = read(run)
+    found = duration.answer(facts)
+    waited_s = 60 * (17.0 + 0.01)
+
+    assert figure(found, "cost of waiting") == pytest.approx(2 * waited_s, rel=0.01)
+    assert figure(found, "waiting") == pytest.approx(waited_s, rel=0.01)
+    assert "94 % of that paid for waiting" in found.plain
+    assert "for the network" in found.sentence
+
+
+def test_without_a_price_waiting_is_told_in_hours(tmp_path):
+    run = write_steps(new_run(tmp_path), lambda *_: with_parts(communication=120.0))
+    found = duration.answer(read(run))
+
+    assert "of that time (2 h) was waiting: 99 % for the network" in found.sentence
+    assert "cost of waiting" not in [figure.name for figure in found.evidence]
 
 
 def test_a_save_at_the_end_is_no_time_of_its_own(tmp_path):

@@ -50,6 +50,9 @@ def test_a_run_that_stands_still_now_hangs_though_its_sensors_go_on(tmp_path):
 
     assert found.verdict == "hangs now"
     assert "since step 3" in found.sentence
+    command = found.advice[0].command
+    assert command.startswith("dragoman train ")
+    assert command.endswith(f"--run {run.directory.root}")
 
 
 def test_a_killed_run_did_not_hang(tmp_path):

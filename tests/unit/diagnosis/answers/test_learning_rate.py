@@ -121,4 +121,51 @@ def test_half_the_rate_after_a_rollback_is_on_purpose(tmp_path):
     assert found.verdict == "not as set"
     assert figure(found, "steps that deviate").value == 0
     assert "Since step 3 it is 0.5 times" in found.sentence
-    assert found.advice == ""
+    assert found.advice_text == ""
+
+
+PLATEAU = np.exp(-np.arange(1, 26) / 2)
+
+
+def with_rate(root, scale, level, settings=(), **more):
+    given = ["schedule.warmup_steps=4000", f"schedule.scale={scale}", *settings]
+    return learned(root / "run", level + PLATEAU, settings=given, **more).asked(answer)
+
+
+def test_a_rate_ten_times_too_high_is_as_set_and_too_high(tmp_path):
+    found = with_rate(tmp_path, 20.0, 2.6)
+    assert found.verdict == "as set"
+    assert "too high" in found.sentence
+    assert "schedule.scale=2.0" in found.advice[0].command
+    level = figure(found, "highest usual rate")
+    assert level.value == pytest.approx(2.0 / np.sqrt(512 * 4000))
+
+
+def test_a_usual_rate_is_not_blamed_for_a_poor_level(tmp_path):
+    found = with_rate(tmp_path, 2.0, 2.6)
+    assert (found.verdict, list(found.advice)) == ("as set", [])
+    assert "too high" not in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("scale", "level", "more", "is_too_high"),
+    [
+        (6.0, 1.5, {}, False),  # three times the usual, and all is well
+        (6.0, 2.6, {}, True),
+        (6.0, 1.5, {"skipped": lambda number: number % 300 == 0}, True),
+        (12.0, 1.5, {}, False),  # far beyond, but this run shows that it does no harm
+        (12.0, 1.5, {"losses": lambda number: 3.0 if number < 20_000 else 8.0}, True),
+    ],
+)
+def test_a_high_rate_is_judged_by_what_happened(tmp_path, scale, level, more, is_too_high):
+    found = with_rate(tmp_path, scale, level, **more)
+    assert found.verdict == "as set"
+    assert bool(found.advice) == is_too_high
+
+
+def test_a_rate_not_as_set_is_looked_into_with_a_command(tmp_path):
+    fake = FakeRun(tmp_path / "run")
+    fake.with_events([(0.0, started()), *((float(n), step(n)) for n in range(1, 5))])
+    found = answer(read_facts(fake.directory, read_at=WALL_AT))
+    assert found.verdict == "not as set"
+    assert str(fake.directory.manifest) in found.advice[0].command

@@ -34,7 +34,7 @@ def test_a_diverged_run_gets_advice(tmp_path):
     assert figure(found, "diverged since step").value == pytest.approx(40_000, abs=5000)
     assert figure(found, "training loss before").value == pytest.approx(3.0)
     assert figure(found, "training loss at the end").value == pytest.approx(8.0)
-    assert "schedule.scale" in found.advice
+    assert "schedule.scale=1.0" in found.advice[0].command
 
 
 def test_skipped_updates_are_counted(tmp_path):
@@ -49,3 +49,42 @@ def test_skipped_updates_are_counted(tmp_path):
     updates = figure(found, "skipped updates")
     assert (updates.value, updates.note) == (3, "at most 2 in a row")
     assert "between steps 4 and 9" in found.sentence
+
+
+def test_many_skipped_updates_are_complained_of(tmp_path):
+    run = learned(tmp_path / "run", [2.0] * 25, skipped=lambda number: number % 300 == 0)
+    found = run.asked(answer)
+    assert found is not None
+    assert (found.verdict, found.confidence) == ("skipped updates", "high")
+    assert figure(found, "skipped updates, of all").value == pytest.approx(1 / 3, abs=0.01)
+    assert "schedule.scale=1.0" in found.advice[0].command
+    assert "a lot" in found.plain
+
+
+def test_fp16_is_left_first_where_updates_are_skipped(tmp_path):
+    run = learned(
+        tmp_path / "run",
+        [2.0] * 25,
+        skipped=lambda number: number % 300 == 0,
+        settings=["training.precision=fp16"],
+    )
+    found = run.asked(answer)
+    assert found is not None
+    assert "bf16" in found.advice[0].command
+
+
+def test_a_few_skipped_updates_need_nothing(tmp_path):
+    run = learned(tmp_path / "run", [2.0] * 25, skipped=lambda number: number == 3000)
+    found = run.asked(answer)
+    assert found is not None
+    assert not found.advice
+
+
+def test_many_spikes_are_clipped(tmp_path):
+    spikes = (10_000, 20_000, 30_000, 40_000)
+    run = learned(
+        tmp_path / "run", [2.0] * 50, losses=lambda number: 9.0 if number in spikes else 3.0
+    )
+    found = run.asked(answer)
+    assert found is not None
+    assert "optimizer.clip_norm=1.0" in found.advice[0].command

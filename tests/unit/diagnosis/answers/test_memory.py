@@ -3,7 +3,7 @@ from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.diagnosis.traffic_run import figure
 
 from dragoman.diagnosis.answers import memory
-from dragoman.telemetry.events import DeviceFound, Incident
+from dragoman.telemetry.events import DeviceFound, Incident, SensorReading
 
 
 def usual_run(tmp_path, **more):
@@ -30,7 +30,11 @@ def test_ranks_of_one_host_share_its_memory(tmp_path):
         path = run.directory.events_of(1, rank)
         path.write_text(path.read_text().replace("host-1", "host-0"))
 
-    assert figure(memory.answer(read(run)), "host-0, peak") == 1.0
+    found = memory.answer(read(run))
+
+    assert figure(found, "host-0, peak") == 1.0
+    # 4,096 tokens filled it: 85 % of that, in blocks of 64
+    assert [a.command for a in found.advice] == ["training.micro_batch_tokens = 3456"]
 
 
 def test_steps_that_ran_out_of_memory_are_counted(tmp_path):
@@ -39,3 +43,17 @@ def test_steps_that_ran_out_of_memory_are_counted(tmp_path):
 
     assert found.verdict == "ran out"
     assert figure(found, "steps that ran out of memory") == 1
+
+
+def test_a_host_that_something_else_fills_is_looked_at_rather_than_the_batches(tmp_path):
+    full = {"memory/available_bytes": 1e9, "memory/total_bytes": 64e9}
+    run = usual_run(
+        tmp_path,
+        beside=lambda rank, end: [(s, SensorReading(full)) for s in (20.0, 30.0) if rank == 1],
+    )
+    found = memory.answer(read(run))
+
+    assert found.verdict == "near its limit"
+    assert [a.command for a in found.advice] == [
+        "ssh host-1 'ps -eo pid,user,rss,args --sort=-rss | head'"
+    ]

@@ -1,6 +1,6 @@
 import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
-from unit.diagnosis.traffic_run import WIRE_BYTES, figure, traffic_of
+from unit.diagnosis.traffic_run import WIRE_BYTES, figure, slow_link, traffic_of
 
 from dragoman.diagnosis.answers import network
 
@@ -13,26 +13,65 @@ def test_a_link_that_has_recovered_is_told_to_be_over(tmp_path):
 
     assert found.verdict == "network-bound"
     assert figure(found, "until step") == 30
-    assert found.advice.startswith("It has been over since step 31;")
+    assert found.advice_text.startswith("It has been over since step 31;")
 
 
-@pytest.mark.parametrize(
-    ("sent", "offers_halving", "tells_of_others"),
-    [(WIRE_BYTES, True, False), (WIRE_BYTES / 2, False, False), (2 * WIRE_BYTES, True, True)],
-)
-def test_what_would_help_depends_on_the_bytes_that_pass(
-    tmp_path, sent, offers_halving, tells_of_others
-):
-    run = write_steps(
-        new_run(tmp_path), lambda *_: with_parts(communication=2.0), more=traffic_of(sent=sent)
-    )
-    advice = network.answer(read(run)).advice
-
-    assert ("bf16 on the wire" in advice) == offers_halving
-    assert ("see the answer about the traffic first" in advice) == tells_of_others
+def advice_on(run):
+    return network.answer(read(run)).advice
 
 
-def test_saving_that_holds_up_the_steps_is_told_with_what_would_help(tmp_path):
+def slow_run(tmp_path, network_s=2.0, **traffic):
+    parts = with_parts(communication=network_s)
+    return write_steps(new_run(tmp_path), lambda *_: parts, more=traffic_of(**traffic))
+
+
+def test_larger_updates_are_those_of_a_new_run_and_save_half_of_the_waiting(tmp_path):
+    (larger,) = [a for a in advice_on(slow_run(tmp_path)) if "tokens_per_update" in a.command]
+
+    assert "--set training.tokens_per_update=50000" in larger.command
+    assert f"--run {tmp_path / 'run-2'} --hosts host-0,host-1 " in larger.command
+    assert larger.saves_s == pytest.approx(60 * 2.0 / 2)
+
+
+def test_bytes_that_the_gradients_do_not_need_are_looked_for(tmp_path):
+    commands = [a.command for a in advice_on(slow_run(tmp_path, sent=2 * WIRE_BYTES))]
+
+    assert any(command.startswith("ssh host-0 'ss ") for command in commands)
+
+
+def test_a_host_alone_is_advised_where_it_is_faster(tmp_path):
+    last = advice_on(slow_run(tmp_path, network_s=20.0))[-1]
+
+    assert "--hosts host-0 " in f"{last.command} "
+    assert last.saves_s == pytest.approx(60 * (20.0 - 0.92), rel=0.01)
+
+
+def test_a_port_that_announces_more_than_passes_is_looked_at(tmp_path):
+    found = advice_on(slow_link(new_run(tmp_path), network_s=20.0, rate=12.5e6))[0]
+
+    assert found.command == ("ssh host-0 'cat /sys/class/net/eth0/speed; tc qdisc show dev eth0'")
+    assert found.saves_s == pytest.approx(60 * 20 * 0.9, rel=0.05)
+
+
+def test_a_port_as_fast_as_it_announces_is_not_looked_at(tmp_path):
+    commands = [a.command for a in advice_on(slow_link(new_run(tmp_path)))]
+
+    assert not [command for command in commands if "/sys/class/net" in command]
+
+
+def test_at_most_three_things_are_advised(tmp_path):
+    run = slow_link(new_run(tmp_path), network_s=20.0, rate=12.5e6, sent=2 * WIRE_BYTES)
+
+    assert len(advice_on(run)) == 3
+
+
+def test_saving_that_holds_up_the_steps_is_done_less_often(tmp_path):
     run = write_steps(new_run(tmp_path), lambda *_: with_parts(checkpoint=1.0))
+    (found,) = advice_on(run)
 
-    assert "save less often" in network.answer(read(run)).advice
+    assert "--set checkpoints.lost_minutes=20.0" in found.command
+    assert found.saves_s is None  # that is told with the steps
+
+
+def test_a_run_that_computes_needs_no_advice(tmp_path):
+    assert advice_on(write_steps(new_run(tmp_path), lambda *_: with_parts())) == []

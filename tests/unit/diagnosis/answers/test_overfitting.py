@@ -16,12 +16,35 @@ def validation_and_sample(turn=10, points=25):
 def test_overfitting_names_the_step_after_which_it_began_and_what_to_do(tmp_path):
     validation, sample = validation_and_sample()
     bleu = 25 - 10 * (validation - 2.0) + noise(25, 0.05, 3)
-    found = learned(tmp_path / "run", validation, sample, bleu).asked(answer)
+    run = learned(
+        tmp_path / "run", validation, sample, bleu, checkpoints=[10_000, 25_000], best=10_000
+    )
+    found = run.asked(answer)
     assert (found.verdict, found.confidence) == ("yes", "high")
     assert figure(found, "began after step").value == pytest.approx(10_000, abs=1000)
     assert figure(found, "change of BLEU since then").value < -1
-    for word in ("best checkpoint", "dropout", "stop"):
-        assert word in found.advice
+    use, again = (advice.command for advice in found.advice)
+    assert use == f"dragoman translate {tmp_path / 'run'} --checkpoint best"
+    assert "model.dropout=0.3" in again
+    assert f"--run {tmp_path / 'run'}-2" in again
+
+
+def test_a_checkpoint_that_is_gone_is_not_advised(tmp_path):
+    validation, sample = validation_and_sample()
+    pruned = learned(tmp_path / "run", validation, sample, checkpoints=[24_000, 25_000])
+    found = pruned.asked(answer)
+    assert found.verdict == "yes"
+    assert not any("10,000" in advice.text for advice in found.advice)
+    assert "--checkpoint 24000" in found.advice[0].command  # the better of those that are left
+    none = learned(tmp_path / "none", validation, sample).asked(answer)
+    assert not any("--checkpoint" in advice.command for advice in none.advice)
+
+
+def test_held_out_pairs_that_were_learned_tell_nothing_about_overfitting(tmp_path):
+    losses = 0.2 + np.arange(1, 26) ** -1.0
+    found = learned(tmp_path / "run", losses, losses, bleu=np.full(25, 97.0)).asked(answer)
+    assert (found.verdict, found.confidence) == ("not known", "none")
+    assert found.plain
 
 
 def test_bleu_that_has_not_fallen_is_told(tmp_path):
@@ -38,7 +61,7 @@ def test_bleu_that_still_rises_is_what_the_advice_goes_by(tmp_path):
     found = learned(tmp_path / "run", validation, sample, bleu).asked(answer)
     assert (found.verdict, found.confidence) == ("yes", "medium")
     assert figure(found, "change of BLEU since then").value > 2
-    assert "when BLEU rises no more" in found.advice
+    assert "still get better" in found.plain
 
 
 def test_a_gap_alone_is_none(tmp_path):
@@ -74,9 +97,10 @@ def test_few_evaluations_are_too_early(tmp_path, count):
 
 def test_without_a_training_sample_a_rise_cannot_be_explained(tmp_path):
     validation, _ = validation_and_sample()
-    found = learned(tmp_path / "run", validation).asked(answer)
+    settings = ["evaluation.train_sample_pairs=0"]
+    found = learned(tmp_path / "run", validation, settings=settings).asked(answer)
     assert found.verdict == "not known"
-    assert "evaluation.train_sample_pairs" in found.sentence
+    assert [advice.command for advice in found.advice] == ["evaluation.train_sample_pairs = 1000"]
     fallen = learned(tmp_path / "fallen", 2.0 + np.arange(1, 11) ** -0.5).asked(answer)
     assert fallen.verdict == "no"
 
@@ -114,7 +138,7 @@ def test_a_run_that_falls_apart_does_so_after_its_last_good_evaluation(tmp_path)
     found = learned(tmp_path / "run", losses, losses - 0.05).asked(answer)
     assert found.verdict == "no"
     assert figure(found, "validation lowest after step").value == 8000
-    assert found.advice
+    assert found.advice_text
 
 
 def test_a_rise_in_doubt_is_not_called_wavering(tmp_path):

@@ -1,5 +1,6 @@
+import numpy as np
 import pytest
-from unit.diagnosis.learning_run import figure
+from unit.diagnosis.learning_run import figure, learned
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
 from dragoman.diagnosis.answers.quality import answer
@@ -50,7 +51,7 @@ def test_the_test_set_counts_and_has_its_interval(fake):
     assert figure(found, "best BLEU on validation").value == 30.0
     for fact in ("3,003", "beam 4", "2 + 4"):
         assert fact in found.sentence
-    assert found.advice == ""
+    assert found.advice_text == ""
 
 
 def test_records_without_intervals_are_less_sure(fake):
@@ -78,10 +79,66 @@ def test_significance_against_the_previous_best(fake, bleu, p, words):
     gain = figure(found, "BLEU against the best before")
     assert gain.value == pytest.approx(bleu - 30.0)
     assert gain.note == f"step 2, p = {p:.3f}"
-    assert found.advice == "Run dragoman evaluate to score the test set with a beam."
+    assert not found.advice  # the run has not ended
 
 
 def test_a_comparison_with_a_lost_evaluation_is_left_out(fake):
     later = evaluated(4, bleu=31.0, compared_step=3, bleu_gain_p=0.01)
     names = [each.name for each in asked(with_evaluations(fake, later)).evidence]
     assert names == ["best BLEU on validation"]
+
+
+LEVEL = 1.5 + np.exp(-np.arange(1, 26) / 2)
+
+
+def finished(root, bleu, losses=LEVEL, gap=0.1, **more):
+    scores = np.full(25, bleu)
+    run = learned(root / "run", losses, losses - gap, scores, bleu_error=0.5, **more)
+    return run.asked(answer)
+
+
+def test_a_leak_is_told_first_with_how_to_find_it(tmp_path):
+    found = finished(tmp_path, 97.0, losses=LEVEL - 1.35, gap=0.0)
+    assert found.confidence == "low"
+    assert found.sentence.startswith("Too good to be true: 97.0 BLEU")
+    assert [advice.command for advice in found.advice] == ["grep -cxFf valid.en train.en"]
+    assert "too good to be true" in found.plain
+
+
+def test_a_leak_that_was_let_in_is_left_out_of_the_next_run(tmp_path):
+    settings = ["cleaning.drop_leaks=false"]
+    found = finished(tmp_path, 97.0, losses=LEVEL - 1.35, gap=0.0, settings=settings)
+    assert "cleaning.drop_leaks=true" in found.advice[1].command
+
+
+def test_the_test_set_is_scored_when_the_run_has_ended_well(tmp_path):
+    kept = {"checkpoints": [25_000], "best": 25_000}
+    found = finished(tmp_path, 27.0, **kept)
+    folder = tmp_path / "run"
+    assert [advice.command for advice in found.advice] == [f"dragoman evaluate {folder}"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"ended": "", "checkpoints": [25_000], "best": 25_000},  # still running
+        {"checkpoints": []},  # nothing to score
+        {"losses": LEVEL - np.arange(25) / 50, "checkpoints": [25_000], "best": 25_000},
+        {"settings": {"data.test": []}, "checkpoints": [25_000], "best": 25_000},
+    ],
+)
+def test_the_test_set_is_not_scored_before(tmp_path, more):
+    assert not finished(tmp_path, 27.0, **more).advice
+
+
+def test_a_known_test_set_has_a_scale_of_known_systems(tmp_path):
+    sacrebleu = [{"kind": "sacrebleu", "name": "wmt13"}]
+    found = finished(tmp_path, 25.6, settings={"data.validation": sacrebleu})
+    assert figure(found, "BLEU of Transformer base").value == 25.8
+    assert "about as good as Transformer base" in found.plain
+
+
+def test_another_test_set_has_a_rough_scale(tmp_path):
+    found = finished(tmp_path, 11.0)
+    assert "the gist is hard to get" in found.plain
+    assert "only scores on the same test set can be compared" in found.sentence

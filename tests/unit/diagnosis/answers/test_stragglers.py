@@ -1,4 +1,6 @@
+import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
+from unit.diagnosis.traffic_run import figure
 
 from dragoman.diagnosis.answers import network, stragglers
 
@@ -20,7 +22,8 @@ def test_several_that_always_are_late_are_not_late_in_turn(tmp_path):
     answer = network.answer(facts)
     assert answer.verdict == "straggler"
     assert "host-1 and host-3 are slower than the others;" in answer.sentence
-    assert "micro-batches" not in found.advice + answer.advice
+    assert "micro-batches" not in found.advice_text + answer.advice_text
+    assert answer.advice == found.advice
 
 
 def test_one_early_rank_makes_no_stragglers_of_the_others(tmp_path):
@@ -54,3 +57,38 @@ def test_one_that_is_late_now_and_then_and_then_much_is_still_the_one(tmp_path):
     found = stragglers.answer(read(write_steps(new_run(tmp_path), parts)))
 
     assert found.verdict == "host-1"
+
+
+def test_the_figures_are_those_of_the_answer_about_the_network(tmp_path):
+    def parts(rank, number):
+        return with_parts(backward=0.6 + 0.5 * rank, communication=0.55 - 0.5 * rank)
+
+    facts = read(write_steps(new_run(tmp_path), parts))
+    found, answer = stragglers.answer(facts), network.answer(facts)
+
+    for name in ("waiting for stragglers", "waiting for stragglers share"):
+        assert figure(found, name) == figure(answer, name)
+    assert figure(found, "waited in the whole run") == pytest.approx(60 * 0.5)
+
+
+def test_uneven_work_is_nobodys_fault(tmp_path):
+    def parts(rank, number):
+        late_s = 0.9 if rank == 2 else 0.0
+        return with_parts(backward=0.6 + late_s, communication=0.95 - late_s)
+
+    def counts(rank, number):
+        tokens = 2000.0 if rank == 2 else 1000.0
+        return {"counts": {"positions": tokens, "source_tokens": tokens, "target_tokens": tokens}}
+
+    found = stragglers.answer(read(write_steps(new_run(tmp_path), parts, ranks=3, more=counts)))
+
+    assert found.verdict == "uneven work"
+    assert "host-2" not in found.sentence + found.plain
+
+
+def test_waiting_within_the_error_of_the_small_message_is_not_told_with_confidence(tmp_path):
+    def parts(rank, number):
+        own = {"backward": 0.6 + 0.3 * rank, "communication": 0.35 - 0.3 * rank, "agreement": 0.2}
+        return with_parts(**own)
+
+    assert stragglers.answer(read(write_steps(new_run(tmp_path), parts))).confidence == "medium"

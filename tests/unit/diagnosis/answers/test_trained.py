@@ -41,7 +41,7 @@ def test_an_end_by_a_limit_says_nothing_about_the_model(tmp_path, cause, is_limi
 def test_a_loss_at_rest_is_trained(tmp_path):
     found = learned(tmp_path / "run", PLATEAU + noise(25, 0.003, 2)).asked(answer)
     assert found.verdict == "yes"
-    assert found.advice == ""
+    assert found.advice_text == ""
 
 
 def test_hours_and_money_follow_from_the_pace(tmp_path):
@@ -112,7 +112,7 @@ def test_at_the_end_of_a_cosine_a_longer_one_is_told_of(tmp_path):
     assert found.verdict == "yes"
     assert found.confidence == "medium"
     assert "A schedule longer by 25 % of tokens" in found.sentence
-    assert found.advice
+    assert found.advice == []  # to train anew would contradict the verdict
 
 
 def test_a_cosine_that_ends_while_the_loss_falls_was_too_short(tmp_path):
@@ -175,7 +175,7 @@ def test_rest_at_the_level_of_guessing_is_not_trained(tmp_path):
     found = learned(tmp_path / "run", 9.4 + noise(25, 0.004, 5)).asked(answer)
     assert (found.verdict, found.confidence) == ("not yet", "high")
     assert "guessing" in found.sentence
-    assert found.advice
+    assert found.advice_text
 
 
 @pytest.mark.parametrize(
@@ -214,3 +214,102 @@ def test_the_schedule_has_a_say_in_the_verdict(phase, at_rest, falling):
 
     assert verdict(1.5) == at_rest
     assert verdict(1.5 + np.arange(1.0, 31) ** -0.5) == falling
+
+
+def commands(found):
+    return [advice.command for advice in found.advice]
+
+
+def test_five_falling_evaluations_at_the_limit_are_worth_going_on(tmp_path):
+    falling = [3.0, 2.5, 2.2, 2.0, 1.9]
+    found = learned(tmp_path / "run", falling, checkpoints=[5000]).asked(answer)
+    assert found.verdict == "too early to say"
+    assert len(found.advice) == 1
+    assert "training.steps=7000" in commands(found)[0]  # a quarter more, in whole evaluations
+    running = learned(tmp_path / "running", falling, ended="").asked(answer)
+    assert not running.advice
+    wavering = learned(tmp_path / "wavering", [3.0, 2.5, 2.6, 2.0, 1.9]).asked(answer)
+    assert not wavering.advice
+
+
+def test_a_run_that_ended_in_its_warm_up_goes_on(tmp_path):
+    settings = ["schedule.warmup_steps=30000"]
+    found = learned(tmp_path / "run", PLATEAU, settings=settings).asked(answer)
+    assert "training.steps=36000" in commands(found)[0]
+
+
+@pytest.mark.parametrize(
+    ("cause", "settings", "key"),
+    [
+        ("steps", [], "training.steps=64000"),
+        ("patience", ["training.steps=900000", "training.patience=3"], "training.patience"),
+        ("hours", ["training.steps=900000", "training.hours=0.01"], "training.hours"),
+        ("epochs", ["training.steps=900000", "training.epochs=2"], "training.epochs=3"),
+    ],
+)
+def test_a_run_that_still_falls_is_trained_on_past_what_ended_it(tmp_path, cause, settings, key):
+    losses, _, _ = story_c()
+    bleu = np.append(30 - losses[:5], np.full(20, 20.0))
+    run = learned(
+        tmp_path / "run",
+        losses + noise(25, 0.001, 1),
+        bleu=bleu,
+        every=2000,
+        settings=settings,
+        cause=cause,
+        checkpoints=[50_000],
+        epochs=2.0,
+        steps=50_000,
+    )
+    found = run.asked(answer)
+    assert found.verdict == "not yet"
+    (command,) = commands(found)
+    assert key in command
+    assert f"--run {tmp_path / 'run'} " in command
+
+
+def test_an_ended_cosine_that_still_falls_needs_a_new_run(tmp_path):
+    losses = 1.5 + np.arange(1, 31) ** -0.5 - 0.01 * np.arange(1, 31)
+    run = learned(tmp_path / "run", losses, settings=["schedule.kind=linear"], checkpoints=[30_000])
+    (command,) = commands(run.asked(answer))
+    assert f"--run {tmp_path / 'run'}-2 " in command
+    assert "training.steps=38000" in command
+
+
+def test_a_cosine_that_was_stopped_is_let_come_to_its_end(tmp_path):
+    settings = ["schedule.kind=cosine", "training.steps=50000", "training.patience=3"]
+    run = learned(
+        tmp_path / "run",
+        PLATEAU,
+        bleu=np.full(25, 25.0),
+        settings=settings,
+        cause="patience",
+        checkpoints=[25_000],
+        steps=25_000,
+    )
+    (command,) = commands(run.asked(answer))
+    assert f"--run {tmp_path / 'run'} " in command
+    assert "training.patience=50" in command
+    assert "training.steps" not in command
+
+
+@pytest.mark.parametrize("settings", [[], ["schedule.kind=cosine"], ["schedule.kind=constant"]])
+def test_trained_and_train_again_are_never_said_together(tmp_path, settings):
+    found = learned(tmp_path / "run", PLATEAU, settings=settings).asked(answer)
+    assert found.verdict == "yes"
+    assert not any("dragoman train " in command for command in commands(found))
+
+
+def test_every_verdict_has_a_plain_sentence_and_explains_its_unit(tmp_path):
+    curves = {
+        "yes": PLATEAU,
+        "not yet": story_c()[0],
+        "too early to say": PLATEAU[:4],
+        "not known": [],
+    }
+    for verdict, losses in curves.items():
+        found = learned(tmp_path / verdict, losses, steps=25_000).asked(answer)
+        assert found.verdict == verdict
+        assert found.plain.endswith(".")
+        if "nats" in found.sentence:
+            assert "surprise" in found.sentence

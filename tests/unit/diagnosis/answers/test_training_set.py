@@ -45,7 +45,7 @@ def test_the_size_of_the_stories_is_told_in_megabytes_and_lines(tmp_path):
     assert figures["lines before cleaning"] == 4_600_000
     assert figures["lines after cleaning"] == 4_524_868
     assert figures["tokens, de"] == 138_000_000
-    assert found.advice == ""
+    assert found.advice_text == ""
 
 
 def test_weights_change_what_an_epoch_is(tmp_path):
@@ -58,7 +58,18 @@ def test_nothing_dropped_and_most_dropped(tmp_path):
     assert "Cleaning dropped none" in asked(none).sentence
     (tmp_path / "other").mkdir()
     most = with_train(tmp_path / "other", pairs_in=2000, dropped={"other script": 1010})
-    assert "'other script'" in asked(most).advice
+    (advice,) = asked(most).advice
+    assert "'other script'" in advice.text
+    assert advice.command == f"dragoman prepare {most.directory.config} --explain 3"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [(4_524_868, "about 4.5 million"), (29_000, "about 29,000"), (990, "learns from 990 pairs")],
+)
+def test_a_plain_sentence_has_a_round_number(tmp_path, pairs, words):
+    found = asked(with_train(tmp_path, pairs_in=pairs, pairs_kept=pairs, pairs_per_epoch=pairs))
+    assert words in found.plain
 
 
 @pytest.mark.parametrize("manifest", [None, {"data": 5}, {}])

@@ -118,3 +118,48 @@ def test_a_rate_that_falls_to_its_end_is_steady_in_its_first_half(kind):
     steps = np.arange(50.0, 1001, 50)
     assert is_steady(config(kind), steps).tolist() == (steps <= 500).tolist()
     assert is_steady(config(kind), steps[8:]).all()  # too few of them are steady
+
+
+@pytest.mark.parametrize("points", [6, 8, 12, 40])
+@pytest.mark.parametrize(("wobble", "bleu_wobble"), [(0.004, 0.15), (0.01, 0.5), (0.006, 1.0)])
+def test_what_happens_to_bleu_is_in_the_interval(points, wobble, bleu_wobble):
+    """The interval is for an evaluation to come, so it must hold what is measured then."""
+    inside = []
+    for seed in SEEDS:
+        drawn = np.random.default_rng(seed)
+        shares = np.append(np.arange(1, points + 1) / points, 1.25)
+        losses = 1.3 + 0.4 * shares**-0.5 + drawn.normal(0.0, wobble, points + 1)
+        scores = 45 * np.exp(-0.5 * (losses - 1.2)) + drawn.normal(0.0, bleu_wobble, points + 1)
+        forecast = forecast_of(
+            shares[:-1], losses[:-1], scores[:-1], np.ones(points, dtype=bool), bleu_error=0.5
+        )
+        assert forecast is not None
+        if gain := forecast.bleu_gain():
+            inside.append(gain.low <= scores[-1] - scores[-2] <= gain.high)
+    assert len(inside) > 20
+    assert np.mean(inside) >= 0.9
+
+
+def test_few_points_on_a_line_promise_no_more_than_evaluations_hold():
+    shares = np.arange(1, 9) / 8
+    losses = 1.3 + 0.4 * shares**-0.5
+    every = np.ones(8, dtype=bool)
+    exact = forecast_of(shares, losses, 60 - 15 * losses, every)
+    rough = forecast_of(shares, losses, 60 - 15 * losses, every, bleu_error=1.0)
+    assert exact is not None
+    assert rough is not None
+    widths = [gain.high - gain.low for gain in (exact.bleu_gain(), rough.bleu_gain()) if gain]
+    assert widths[1] > widths[0] + 0.5
+
+
+def test_bleu_that_takes_off_may_rise_faster():
+    shares = np.arange(1, 41) / 40
+    losses = 2.0 + shares**-1.0
+    forecast = forecast_of(
+        shares, losses, 40 / (1 + np.exp(2 * (losses - 1.8))), np.ones(40, dtype=bool)
+    )
+    assert forecast is not None
+    assert forecast.bleu_steepening > 1.1
+    gain = forecast.bleu_gain()
+    assert gain is not None
+    assert gain.high - gain.value > gain.value - gain.low

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pytest
 from unit.report.fake_run import evaluated
 
 from dragoman.diagnosis.learning.evaluations import Evaluations
@@ -23,3 +24,9 @@ def test_what_is_not_known_or_not_finite_is_nan():
 
 def test_no_events_are_no_evaluations():
     assert len(Evaluations.from_events([]).finite) == 0
+
+
+def test_the_error_of_bleu_is_that_of_its_intervals():
+    events = [evaluated(10), evaluated(20, bleu_low=19.0, bleu_high=20.96)]
+    assert Evaluations.from_events(events).bleu_error == pytest.approx(0.5)
+    assert math.isnan(Evaluations.from_events(events[:1]).bleu_error)

@@ -113,7 +113,7 @@ def evaluations(validation, train_sample, bleu=None) -> Evaluations:
     nothing = np.full(len(validation), math.nan)
     steps = 1000.0 * np.arange(1, len(validation) + 1)
     scores = nothing if bleu is None else bleu
-    return Evaluations(steps, validation, train_sample, scores, nothing, nothing)
+    return Evaluations(steps, validation, train_sample, scores, *[nothing] * 4)
 
 
 def state(validation, train_sample) -> str:

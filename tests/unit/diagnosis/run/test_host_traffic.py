@@ -35,7 +35,7 @@ def test_traffic_is_counted_by_host_a_step_and_a_second(tmp_path):
     second = facts.host_traffic[1]
     assert second.bytes_per_step == {"sent": 2e6, "received": 2e6, "predicted": 1e6}
     assert second.rates["sent"] == pytest.approx(2e6 / step_s)
-    assert second.peak_rates == pytest.approx({"sent": 3e6, "received": 3e6})
+    assert second.busy_rates == pytest.approx({"sent": 3e6, "received": 3e6})
     assert second.carried == pytest.approx(3e6)
     assert (second.interface, second.port_rate) == ("eth0", 5e7)
     assert math.isnan(second.retransmitted)

@@ -10,7 +10,11 @@ def anatomy(run):
     return read(run).step_parts
 
 
-def test_the_least_communication_is_the_networks_and_the_rest_is_waiting(tmp_path):
+def mean_of(found):
+    return found.mean(np.flatnonzero(found.usual))
+
+
+def test_the_spread_of_ready_times_is_waiting_and_what_follows_the_last_is_the_networks(tmp_path):
     waits = {0: 0.50, 1: 0.10, 2: 0.30}
     computes = {0: 0.6, 1: 1.0, 2: 0.8}
     run = write_steps(
@@ -19,7 +23,7 @@ def test_the_least_communication_is_the_networks_and_the_rest_is_waiting(tmp_pat
         ranks=3,
     )
     found = anatomy(run)
-    split = found.mean(np.flatnonzero(found.usual))
+    split = mean_of(found)
 
     assert split.network_s == pytest.approx(0.10)
     assert split.straggling_s == pytest.approx(0.40)
@@ -30,6 +34,55 @@ def test_the_least_communication_is_the_networks_and_the_rest_is_waiting(tmp_pat
     assert split.busy_s == pytest.approx(0.3 + 0.8 + 0.02)  # of all in the mean
     parts = split.compute_s + split.network_s + split.straggling_s + split.data_s + split.rest_s
     assert parts == pytest.approx(split.step_s)
+
+
+def test_a_rank_whose_all_reduce_returns_early_is_not_what_the_others_wait_for(tmp_path):
+    """Rank 2 has its sums soon, and waits for the others in the small message."""
+    communication = {0: 0.50, 1: 0.45, 2: 0.12}
+    run = write_steps(
+        new_run(tmp_path),
+        lambda rank, _: with_parts(
+            communication=communication[rank], agreement=0.51 - communication[rank]
+        ),
+        ranks=3,
+    )
+    split = mean_of(anatomy(run))
+
+    assert split.network_s == pytest.approx(0.50)
+    assert split.straggling_s == pytest.approx(0.0)
+    assert split.small_message_s == pytest.approx(0.01)
+    parts = split.compute_s + split.network_s + split.data_s + split.rest_s
+    assert parts == pytest.approx(split.step_s)
+
+
+def test_a_rank_that_ends_a_step_late_begins_the_next_one_late(tmp_path):
+    """Only the update of rank 1 is slow; the others wait for it in the step after."""
+    slow_s = 0.2
+    run = write_steps(
+        new_run(tmp_path),
+        lambda rank, _: with_parts(
+            optimizer=0.02 + slow_s * rank, communication=0.05 + slow_s * (1 - rank)
+        ),
+    )
+    split = mean_of(anatomy(run))
+
+    assert split.straggling_s == pytest.approx(slow_s)
+    assert split.network_s == pytest.approx(0.05)
+
+
+def test_a_rank_that_pauses_where_nothing_is_timed_is_waited_for_all_the_same(tmp_path):
+    paused_s = {0: 0.0, 1: 0.4}
+    run = write_steps(
+        new_run(tmp_path),
+        lambda rank, _: with_parts(
+            communication=0.05 + paused_s[1 - rank], rest=0.005 + paused_s[rank]
+        ),
+        more=lambda rank, _: {"ready_s": 0.93 + paused_s[rank]},
+    )
+    split = mean_of(anatomy(run))
+
+    assert split.straggling_s == pytest.approx(0.4)
+    assert split.network_s == pytest.approx(0.05)
 
 
 def test_only_steps_that_all_ranks_have_recorded_are_taken(tmp_path):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dragoman.diagnosis.run.steps import StepParts, split_steps
+from dragoman.diagnosis.run.steps import StepParts, ready_as_timed, split_steps
 from dragoman.diagnosis.speed.bottleneck import UNKNOWN_LINK
 from dragoman.diagnosis.speed.phases import bottleneck_of, change_point, phases_of
 
@@ -10,6 +10,7 @@ USUAL = {
     "forward": 0.3,
     "backward": 0.6,
     "communication": 0.02,
+    "agreement": 0.001,
     "checkpoint": 0.0,
     "optimizer": 0.02,
     "rest": 0.005,
@@ -26,7 +27,8 @@ def steps_of(communication) -> StepParts:
 
 
 def steps_of_parts(parts) -> StepParts:
-    columns, waits_s = split_steps(np.sum(list(parts.values()), axis=0), parts)
+    numbers = np.arange(parts["data"].shape[1])
+    columns, waits_s = split_steps(numbers, parts, ready_as_timed(numbers, parts))
     count = waits_s.shape[1]
     return StepParts(
         attempt=np.ones(count, dtype=np.int64),
@@ -90,3 +92,31 @@ def test_phases_with_the_same_verdict_are_counted():
     found = judged(([0.02] * 50 + [2.0] * 50) * 3)
 
     assert (found.since_step, found.until_step, found.phases) == (51, None, 3)
+
+
+def late_ranks(late, count=120, late_s=0.5):
+    """Two ranks; `late`: of the number of a step, which of them is late."""
+    parts = {name: np.full((2, count), value) for name, value in USUAL.items()}
+    for number in range(count):
+        parts["forward"][late(number), number] += late_s
+        parts["communication"][1 - late(number), number] += late_s
+    return bottleneck_of(steps_of_parts(parts), np.arange(count), UNKNOWN_LINK, NAMES)
+
+
+def test_a_host_that_is_late_for_a_part_of_the_run_is_named_with_its_end():
+    chance = np.random.default_rng(3).integers(0, 2, 120)
+    found = late_ranks(lambda number: 1 if number < 50 else int(chance[number]))
+
+    assert (found.verdict, found.late.who) == ("straggler", "b")
+    assert found.late.is_always_the_same
+    assert found.since_step is None
+    assert abs(found.until_step - 50) <= 3
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_hosts_that_are_late_in_turn_all_the_time_are_not_named_for_a_part(seed):
+    chance = np.random.default_rng(seed).integers(0, 2, 120)
+    found = late_ranks(lambda number: int(chance[number]))
+
+    assert found.verdict == "straggler"
+    assert (found.since_step, found.until_step) == (None, None)

@@ -1,0 +1,168 @@
+"""The commands and recipe lines of advice, made so that they work for the run they are given for.
+
+The facts of a run and the settings to change come in, one line for a shell or a recipe goes out.
+"""
+
+import math
+import re
+import shlex
+from collections.abc import Mapping
+from itertools import count, takewhile
+from pathlib import Path
+
+import tomli_w
+
+from dragoman.config import Config, dump_config, parse_config
+from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.telemetry.events import EndCause
+from dragoman.training.claim import incompatible_changes
+from dragoman.training.ending import planned_ending
+from dragoman.training.state import RunState
+
+Settings = Mapping[str, object]
+"""Dotted keys of a recipe with their values."""
+
+# The sections that decide what is prepared, beside which the data of the old run must stay.
+_PREPARED_BY = ("data", "cleaning", "tokenizer")
+_RECIPE_LINE = re.compile(r"[a-z_]+(\.[a-z_0-9]+)+ = ")
+
+
+def setting_line(key: str, value: object) -> str:
+    """Returns a line of a recipe: training.steps = 20000."""
+    return f"{key} = {_toml(value)}"
+
+
+def is_recipe_line(command: str) -> bool:
+    """Returns whether a piece of advice is for the recipe, and not for a shell."""
+    return _RECIPE_LINE.match(command) is not None
+
+
+def train_command(run: RunFacts, settings: Settings, new_run: bool = False) -> str:
+    """Returns the command that continues this run with these settings.
+
+    It starts a new run instead, in a folder of its own, with `new_run`, and where training would
+    refuse to continue the old one with such settings, or end at once. Where another launcher has
+    started the run, only its user knows how: then these are lines for the recipe, or else what was
+    started.
+    """
+    start = run.record.start
+    if start.launcher not in ("", "dragoman"):
+        lines = [setting_line(key, value) for key, value in settings.items()]
+        return "\n".join(lines) or shlex.join(start.command)
+    root = run.record.directory.root
+    changed = with_settings(run.config, settings)
+    if new_run or incompatible_changes(run.config, changed) or ends_at_once(run, changed):
+        target = _free_folder(root)
+        if any(key.partition(".")[0] in _PREPARED_BY for key in settings):
+            beside = run.config.prepared_folder
+            settings = {"data.prepared": f"{beside}-{target.name}", **settings}
+    else:
+        target = root
+    words = ["dragoman", "train", str(run.record.directory.config), "--run", str(target)]
+    words += _start_options(run)
+    for key, value in settings.items():
+        words += ["--set", f"{key}={_toml(value)}"]
+    return shlex.join(words)
+
+
+def train_on_command(run: RunFacts, until_step: int) -> str:
+    """Returns the command that trains a run on until this step, whichever limit has ended it."""
+    return train_command(run, limits_beyond(run, until_step))
+
+
+def limits_beyond(run: RunFacts, until_step: int) -> dict[str, object]:
+    """Returns the settings that let a run reach this step: those limits that would end it before.
+
+    Empty: none would, and the same command goes on.
+    """
+    limits, raised = run.config.training, dict[str, object]()
+    done = int(run.steps["step"][-1]) if len(run.steps) else 0
+    growth = until_step / done if done else math.inf
+    if limits.steps is not None and limits.steps < until_step:
+        raised["training.steps"] = until_step
+    if limits.epochs is not None and done:
+        epochs = growth * float(run.steps["epoch"][-1])
+        if epochs > limits.epochs:
+            raised["training.epochs"] = math.ceil(epochs)
+    if limits.hours is not None and done:
+        hours = growth * run.wall_s / 3600
+        if hours > limits.hours or _ended_by(run, "hours"):
+            raised["training.hours"] = _round_up(max(hours, limits.hours * growth))
+    if limits.patience is not None:
+        to_come = max(0, until_step - done) // run.config.evaluation.every_steps
+        waited = _evaluations_since_best(run)
+        if _ended_by(run, "patience"):  # the record may lack some of those that it counted
+            waited = max(waited, limits.patience)
+        if waited + to_come >= limits.patience:
+            raised["training.patience"] = waited + to_come + 1
+    return raised
+
+
+def ends_at_once(run: RunFacts, config: Config) -> str:
+    """Returns why the run would end without another step, if it were resumed with this config;
+    empty: it would go on."""
+    if not len(run.steps):
+        return ""
+    step, epoch = int(run.steps["step"][-1]), float(run.steps["epoch"][-1])
+    epochs, hours = config.training.epochs, run.config.training.hours
+    elapsed_s = float(run.steps["step_s"].sum()) + math.fsum(e.seconds for e in run.evaluations)
+    if hours is not None and _ended_by(run, "hours"):
+        elapsed_s = max(elapsed_s, 3600 * hours)  # what is recorded of it is rounded
+    state = RunState(
+        step=step,
+        elapsed_s=elapsed_s,
+        evaluations_since_best=_evaluations_since_best(run),
+    )
+    ending = planned_ending(config, round(step * epochs / epoch) if epochs else None, state)
+    return ending.reason if ending else ""
+
+
+def with_settings(config: Config, settings: Settings) -> Config:
+    """Returns the config with these keys changed; raises ConfigError for what is not allowed."""
+    return parse_config(dump_config(config), "config.toml", dict(settings))
+
+
+def _start_options(run: RunFacts) -> list[str]:
+    """Returns the options of `dragoman train` that start it where the last attempt ran."""
+    if run.record.start.options is not None:
+        return run.record.start.options
+    attempt = run.attempts[-1] if run.attempts else None
+    if attempt is None:
+        return []
+    hosts = [host for _, host in sorted(attempt.hosts.items())]
+    names = list(dict.fromkeys(hosts))
+    per_host = {hosts.count(name) for name in names}
+    options = ["--hosts", ",".join(names)] if len(names) > 1 else []
+    if len(per_host) == 1 and (workers := per_host.pop()) > 1:
+        options += ["--workers", str(workers)]
+    return options
+
+
+def _free_folder(root: Path) -> Path:
+    """Returns the first of run-2, run-3, ... that is not there yet."""
+    return next(
+        folder
+        for number in count(2)
+        if not (folder := root.with_name(f"{root.name}-{number}")).exists()
+    )
+
+
+def _ended_by(run: RunFacts, cause: EndCause) -> bool:
+    """Returns whether this limit has ended the last attempt."""
+    ends = run.attempts[-1].ends if run.attempts else []
+    return any(end.event.cause == cause for end in ends)
+
+
+def _evaluations_since_best(run: RunFacts) -> int:
+    """Returns how many evaluations in a row were not a new best, as training.patience counts."""
+    return sum(1 for _ in takewhile(lambda e: not e.is_best, reversed(run.evaluations)))
+
+
+def _round_up(hours: float) -> float:
+    """Returns two digits, so that the command is easy to read, and never less than `hours`."""
+    unit = 10.0 ** (math.floor(math.log10(hours)) - 1) if hours > 0 else 1.0
+    return round(math.ceil(hours / unit) * unit, 6)
+
+
+def _toml(value: object) -> str:
+    return tomli_w.dumps({"x": value}).removeprefix("x = ").strip()
