@@ -163,3 +163,36 @@ def test_without_scripts_all_but_the_plots_can_be_read(opened, report):
     assert page.locator(".card").count() == 11
     assert answers[0]["sentence"] in page.locator("main").inner_text()
     assert "This plot needs JavaScript" in page.locator("figure").first.inner_text()
+
+
+def test_a_click_copies_a_command_as_it_must_be_typed(opened, report):
+    found = json.loads((report / "report.json").read_text(encoding="utf-8"))
+    commands = {
+        advice["command"]
+        for answer in (*found["answers"], *found["also"])
+        for advice in answer["advice"]
+    }
+    page = opened(permissions=["clipboard-read", "clipboard-write"]).wait_for_plots().page
+    block = page.locator(".todo pre.command").first
+
+    block.get_by_role("button").click()
+
+    block.get_by_text("Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") in commands
+
+
+def test_a_reader_without_buttons_selects_a_command_with_a_click(opened):
+    page = opened().wait_for_plots().page
+    code = page.locator(".todo pre.command code").first
+
+    code.click()
+
+    assert page.evaluate("getSelection().toString()").strip() == code.text_content()
+
+
+def test_a_phone_shows_the_whole_command(opened):
+    page = opened(viewport=PHONE).wait_for_plots().page
+    blocks = page.locator("pre.command")
+
+    assert blocks.count()
+    assert blocks.evaluate_all("blocks => blocks.every(b => b.scrollWidth <= b.clientWidth)")

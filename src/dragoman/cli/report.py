@@ -54,19 +54,21 @@ def report(
     Example: dragoman report runs/demo
     """
     from dragoman.console import echo
-    from dragoman.report.write import read_report, to_json, write_report
+    from dragoman.report.sections import document_of
+    from dragoman.report.terminal import what_to_do
+    from dragoman.report.write import read_report, to_json, write_documents
     from dragoman.rundir import RunDir
 
     steps = _steps(trace_steps)
+    with reading(run) as progress:
+        found = read_report(RunDir(run), progress)
     if as_json:
-        with reading(run) as progress:
-            found = read_report(RunDir(run), progress)
         print(to_json(found), end="")
     else:
-        with reading(run) as progress:
-            paths = write_report(RunDir(run), progress)
-        for path in paths:
+        for path in write_documents(RunDir(run), found):
             echo(str(path))
+        if to_do := what_to_do(document_of(found)):
+            echo(to_do)
     if trace or steps:
         from dragoman.report.trace import write_trace
 

@@ -2,19 +2,23 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import numpy as np
 
-from dragoman.diagnosis.findings import Finding
+from dragoman.diagnosis.commands import is_recipe_line
+from dragoman.diagnosis.findings import Advice, Finding
+from dragoman.diagnosis.phrasing import savings
 from dragoman.diagnosis.questions import Diagnosis, health_of, question_of
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.speed.time_spent import cost_per_s
 from dragoman.report.content import (
     FORMAT,
+    AdviceContent,
     Answer,
     AttemptContent,
     Evaluation,
+    EvidenceFigure,
     FaultContent,
     IncidentContent,
     Model,
@@ -22,6 +26,7 @@ from dragoman.report.content import (
     Sample,
     SampleSet,
     Score,
+    finite,
 )
 from dragoman.report.curves import step_curves, step_times, thinned
 from dragoman.report.host_curves import host_curves
@@ -39,8 +44,8 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
         read_at=run.record.read_at,
         state=state_of(run),
         model=_model(run),
-        answers=[_answer(*answer) for answer in diagnosis.answers.items()],
-        also=[_answer(*answer) for answer in diagnosis.also.items()],
+        answers=[_answer(run, *answer) for answer in diagnosis.answers.items()],
+        also=[_answer(run, *answer) for answer in diagnosis.also.items()],
         evaluations=[Evaluation.model_validate(evaluated) for evaluated in thinned(evaluations)],
         bleu_signature=evaluations[-1].bleu_signature if evaluations else "",
         chrf_signature=evaluations[-1].chrf_signature if evaluations else "",
@@ -58,9 +63,33 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
     )
 
 
-def _answer(key: str, finding: Finding) -> Answer:
-    health = health_of(key, finding)
-    return Answer(key=key, question=question_of(key).text, health=health, **asdict(finding))
+def _answer(run: RunFacts, key: str, finding: Finding) -> Answer:
+    return Answer(
+        key=key,
+        question=question_of(key).text,
+        verdict=finding.verdict,
+        health=health_of(key, finding),
+        confidence=finding.confidence,
+        plain=finding.plain,
+        sentence=finding.sentence,
+        evidence=[EvidenceFigure.model_validate(figure) for figure in finding.evidence],
+        advice=[_advice(run, advice) for advice in finding.advice],
+    )
+
+
+def _advice(run: RunFacts, advice: Advice) -> AdviceContent:
+    saved_s = finite(advice.saves_s)
+    prices = run.config.cost
+    per_s = cost_per_s(run.attempts, prices.host_per_hour)
+    saved_cost = saved_s * per_s if saved_s and per_s else None
+    return AdviceContent(
+        text=advice.text,
+        command=advice.command,
+        is_recipe=is_recipe_line(advice.command),
+        saves_s=saved_s,
+        saves_cost=saved_cost,
+        saves=savings(saved_s, saved_cost, prices.currency) if saved_s else "",
+    )
 
 
 def _model(run: RunFacts) -> Model:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from dragoman.diagnosis.findings import Confidence, Health
 from dragoman.diagnosis.questions import QUESTIONS
 
-FORMAT = 2
+FORMAT = 3
 
 StateName = Literal["preparing", "training", "broken off", "preempted", "failed", "finished"]
 Points = list[float | None]
@@ -57,6 +57,22 @@ class EvidenceFigure(Content):
     note: str
 
 
+class AdviceContent(Content):
+    """One thing to do about an answer."""
+
+    text: str
+    command: str
+    """For a shell, or lines of the recipe; empty: there is none."""
+    is_recipe: bool
+    """The command is for the recipe."""
+    saves_s: Finite
+    """Of the run's wall time, had it been so from the beginning; null: not known."""
+    saves_cost: Finite
+    """The same in money, at the price and in the currency of the settings; null: not known."""
+    saves: str
+    """The same in words: saves about 3 h 5 min and 37.00 USD; empty: not known."""
+
+
 class Answer(Content):
     """The answer to one question."""
 
@@ -69,10 +85,13 @@ class Answer(Content):
     """How the verdict is to be taken. open: nothing can be said yet. fact: neither good nor bad."""
     confidence: Confidence
     """none: nothing can be said, and the sentence says why."""
+    plain: str
+    """The answer in one sentence without jargon; empty: there is none."""
     sentence: str
+    """The most important figures, and how they are known."""
     evidence: list[EvidenceFigure]
-    advice: str
-    """What to do about it; empty: nothing needs to be done."""
+    advice: list[AdviceContent]
+    """What to do about it, the most useful first; empty: nothing needs to be done."""
 
 
 class RunState(Content):
@@ -87,6 +106,8 @@ class RunState(Content):
     remaining_s: float | None
     """At the pace so far, for a run that is training."""
     sentence: str
+    command: str
+    """Resumes a run that has stopped before its end; empty: it has not."""
 
 
 class Model(Content):
@@ -220,8 +241,6 @@ class StepTimes(Content):
     counts: list[int]
     longer: int
     """Steps beyond the last edge."""
-    mean_s: float | None
-    median_s: float | None
 
 
 class HostCurve(Content):
@@ -240,7 +259,7 @@ class Report(Content):
     """report.json: what became of one training run, as far as its files tell."""
 
     format: int
-    """2; another number where a field has gone or means something else."""
+    """3; another number where a field has gone or means something else."""
     name: str
     run: str
     """The folder, as it was named to the command."""

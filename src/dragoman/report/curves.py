@@ -82,7 +82,7 @@ def step_curves(steps: Table, rate_as_set: Rate) -> StepCurves:
 def step_times(seconds: Floats) -> StepTimes:
     finite_s = seconds[np.isfinite(seconds)]
     if not len(finite_s):
-        return StepTimes(edges_s=[], counts=[], longer=0, mean_s=None, median_s=None)
+        return StepTimes(edges_s=[], counts=[], longer=0)
     end = float(np.quantile(finite_s, DRAWN_SHARE))
     drawn = finite_s[finite_s <= end]
     # Rice's rule.
@@ -92,8 +92,6 @@ def step_times(seconds: Floats) -> StepTimes:
         edges_s=[float(f"{edge:.6g}") for edge in edges],
         counts=[int(count) for count in counts],
         longer=len(finite_s) - len(drawn),
-        mean_s=float(finite_s.mean()),
-        median_s=float(np.median(finite_s)),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from dragoman.diagnosis.findings import Health
-from dragoman.report.content import Answer, Sample
+from dragoman.report.content import AdviceContent, Answer, Sample
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,24 @@ class QuestionSection:
     """None: it is not one of those that are always answered."""
     title: str
     answer: Answer
+    words: Sequence[tuple[str, str]]
+    """Jargon that the answer uses, and what it means."""
     figures: TextTable | None
     """The most important ones."""
     more_figures: TextTable | None
     plots: Sequence[Plot]
+
+    @property
+    def how_sure(self) -> str:
+        confidence = self.answer.confidence
+        return "no answer yet" if confidence == "none" else f"{confidence} confidence"
+
+
+@dataclass(frozen=True)
+class ToDo:
+    section: QuestionSection
+    """That gives the reasons."""
+    advice: AdviceContent
 
 
 @dataclass(frozen=True)
@@ -136,8 +150,10 @@ class Document:
     subtitle: str
     lead: str
     """What the run is and what its state is, in a few sentences."""
+    command: str
+    """Resumes the run; empty: it needs none."""
     questions: Sequence[QuestionSection]
     also: Sequence[QuestionSection]
-    to_do: Sequence[QuestionSection]
-    """Those whose advice should be followed, the most urgent first."""
+    to_do: Sequence[ToDo]
+    """What should be done of all, the most urgent first."""
     appendices: Sequence[Appendix]

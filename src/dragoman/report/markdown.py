@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from dragoman.diagnosis.findings import HEALTH_SIGNS, HEALTH_WORDS
 from dragoman.diagnosis.phrasing import count, instant, seconds
-from dragoman.report.content import Sample
+from dragoman.report.content import AdviceContent, Sample
 from dragoman.report.curves import thinned
 from dragoman.report.document import (
     Block,
@@ -32,14 +32,13 @@ _MARKUP = re.compile(r"[\\`*<>\[\]|#]|~(?=~)|&(?=[#\w]+;)|(?<!\w)_|_(?!\w)")
 
 def to_markdown(document: Document) -> str:
     parts = [f"# {escaped(document.title)}", escaped(document.subtitle), escaped(document.lead)]
+    if document.command:
+        parts.append(fenced(document.command, "sh"))
     parts.append(_verdicts(document.questions))
     if document.to_do:
         parts.append("**What to do, most pressing first**")
-        parts.append(
-            "\n".join(
-                f"{number}. {escaped(question.title)}: {escaped(question.answer.advice)}"
-                for number, question in enumerate(document.to_do, 1)
-            )
+        parts += _numbered(
+            _advice(item.advice, f"{item.section.title}: ") for item in document.to_do
         )
     for question in (*document.questions, *document.also):
         prefix = f"{question.number}." if question.number else "Also:"
@@ -66,15 +65,46 @@ def _verdicts(questions: Sequence[QuestionSection]) -> str:
 
 def _answer(question: QuestionSection) -> list[str]:
     answer = question.answer
-    parts = [f"**{escaped(answer.verdict)}** {escaped(answer.sentence)}"]
+    verdict = f"{HEALTH_SIGNS[answer.health]} **{escaped(answer.verdict)}**"
+    parts = [f"{verdict} ({HEALTH_WORDS[answer.health]}, {question.how_sure})"]
+    if answer.plain:
+        parts.append(f"**{escaped(answer.plain)}**")
+    parts.append(escaped(answer.sentence))
     if answer.advice:
-        parts.append(f"What to do: {escaped(answer.advice)}")
+        parts += ["What to do:", *_numbered(map(_advice, answer.advice))]
+    if question.words:
+        explained = "; ".join(f"*{word}*: {escaped(meaning)}" for word, meaning in question.words)
+        parts.append(f"Words: {explained}.")
     if question.figures:
         parts.append(_block(question.figures))
     if more := question.more_figures:
         title = f"<details><summary>{len(more.rows)} more figures</summary>"
         parts.append(f"{title}\n\n{_block(more)}\n\n</details>")
     return parts + [_block(plot) for plot in question.plots]
+
+
+def _numbered(items: Iterable[str]) -> list[str]:
+    """Returns the items of a list, whose further lines are indented by as much as its number."""
+    return [f"{number}. {_indented(item)}" for number, item in enumerate(items, 1)]
+
+
+def _indented(item: str) -> str:
+    return "\n".join(f"   {line}" if line else line for line in item.split("\n")).lstrip()
+
+
+def _advice(advice: AdviceContent, prefix: str = "") -> str:
+    saves = f" ({escaped(advice.saves)})" if advice.saves else ""
+    text = f"{escaped(prefix + advice.text)}{saves}"
+    if not advice.command:
+        return text
+    return f"{text}\n\n{fenced(advice.command, 'toml' if advice.is_recipe else 'sh')}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Returns a block of code, which ends at the first run of as many backticks as it begins."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def escaped(text: str) -> str:
@@ -98,11 +128,8 @@ def _block(block: Block) -> str:
             items = (f"{number}. {_sample(sample)}" for number, sample in enumerate(samples, 1))
             return f"{escaped(title)}\n\n" + "\n".join(items)
         case Verbatim(title, text):
-            # A fence ends at the first run of as many backticks.
-            longest = max((len(run) for run in re.findall("`+", text)), default=0)
-            fence = "`" * max(3, longest + 1)
             folded = f"<details><summary>{escaped(title)}</summary>"
-            return f"{folded}\n\n{fence}\n{text.rstrip()}\n{fence}\n\n</details>"
+            return f"{folded}\n\n{fenced(text)}\n\n</details>"
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]], alignment: str) -> str:

@@ -16,6 +16,25 @@
     Plotly.newPlot(plot, data, layout, { responsive: true, displayModeBar: false });
   }
 
+  // Not in the page itself, where it would be dead without scripts.
+  for (const block of document.querySelectorAll("pre.command")) {
+    const code = block.querySelector("code");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+        button.textContent = "Copied";
+      } catch {  // not allowed here: the reader copies what is selected
+        getSelection().selectAllChildren(code);
+        button.textContent = "Selected";
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+    block.prepend(button);
+  }
+
   // A plot has the width that it was drawn for. What is folded on the screen cannot be opened on
   // paper, and paper is narrower than most windows: 182 mm between the margins of A4.
   const PAPER_PX = 680;

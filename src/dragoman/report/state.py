@@ -1,6 +1,7 @@
 """The state of a run, as a value and in words."""
 
 from dragoman.console import duration
+from dragoman.diagnosis.commands import ends_at_once, train_command
 from dragoman.diagnosis.phrasing import count
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.report.content import RunState, StateName
@@ -26,7 +27,13 @@ def state_of(run: RunFacts) -> RunState:
         silent_s=silent_s,
         remaining_s=remaining_s,
         sentence=in_words(name, reason, step, planned, silent_s or 0.0, remaining_s),
+        command=_resuming(run, name),
     )
+
+
+def _resuming(run: RunFacts, name: StateName) -> str:
+    has_stopped = name in ("broken off", "preempted", "failed")
+    return train_command(run, {}) if has_stopped and not ends_at_once(run, run.config) else ""
 
 
 def in_words(

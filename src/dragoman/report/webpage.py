@@ -3,6 +3,7 @@
 All of it is readable without JavaScript, but for the plots.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
@@ -10,7 +11,7 @@ from importlib import resources
 import plotly.offline
 
 from dragoman.diagnosis.findings import HEALTH_SIGNS, HEALTH_WORDS
-from dragoman.report.content import Answer, Sample
+from dragoman.report.content import AdviceContent, Answer, Sample
 from dragoman.report.document import (
     Appendix,
     Block,
@@ -23,6 +24,7 @@ from dragoman.report.document import (
     QuestionSection,
     Samples,
     TextTable,
+    ToDo,
     Verbatim,
 )
 from dragoman.report.plotly_figures import figure_json
@@ -54,6 +56,7 @@ def to_html(document: Document) -> str:
 <h1>{title}</h1>
 <p>{escape(document.subtitle)}</p>
 <p class="lead">{escape(document.lead)}</p>
+{_code(document.command)}
 </header>
 <main>
 <ol class="cards">
@@ -98,7 +101,7 @@ def _card(question: QuestionSection) -> str:
         f'<span class="short">{escape(question.title)}</span>'
         f'<span class="verdict">{escape(answer.verdict)}</span>'
         f'<span class="how">{_sign(answer)}</span>'
-        f'<span class="how">{escape(_confidence(answer))}</span></a></li>'
+        f'<span class="how">{escape(question.how_sure)}</span></a></li>'
     )
 
 
@@ -106,27 +109,39 @@ def _sign(answer: Answer) -> str:
     return f'<span class="sign">{HEALTH_SIGNS[answer.health]}</span> {HEALTH_WORDS[answer.health]}'
 
 
-def _confidence(answer: Answer) -> str:
-    return "no answer yet" if answer.confidence == "none" else f"{answer.confidence} confidence"
-
-
-def _to_do(questions: Sequence[QuestionSection]) -> str:
-    if not questions:
+def _to_do(to_do: Sequence[ToDo]) -> str:
+    if not to_do:
         return ""
     items = _lines(
-        f'<li><a href="#{escape(question.answer.key)}">{escape(question.title)}</a>: '
-        f"{escape(question.answer.advice)}</li>"
-        for question in questions
+        f'<li class="{item.section.answer.health}">'
+        f'<a href="#{escape(item.section.answer.key)}">{escape(item.section.title)}</a>: '
+        f"{_advice(item.advice)}</li>"
+        for item in to_do
     )
     return f'<div class="todo"><h2>What to do, most pressing first</h2>\n<ol>{items}</ol></div>'
+
+
+def _advice(advice: AdviceContent) -> str:
+    saves = f' <span class="saves">{escape(advice.saves)}</span>' if advice.saves else ""
+    return f"{escape(advice.text)}{saves}{_code(advice.command, advice.is_recipe)}"
+
+
+def _code(command: str, is_recipe: bool = False) -> str:
+    """Returns what to type, or to write into the recipe; page.js adds a button that copies it."""
+    if not command:
+        return ""
+    kind, label = ("recipe", "In the recipe") if is_recipe else ("shell", "In a shell")
+    parts = " ".join(f"<span>{escape(part)}</span>" for part in re.split(" (?=--)", command))
+    return f'<pre class="command {kind}" aria-label="{label}"><code>{parts}</code></pre>'
 
 
 def _question(question: QuestionSection) -> str:
     answer = question.answer
     number = f'<span class="number">{question.number}</span> ' if question.number else ""
-    advice = (
-        f'<p class="advice"><b>What to do:</b> {escape(answer.advice)}</p>' if answer.advice else ""
-    )
+    plain = f'<p class="plain">{escape(answer.plain)}</p>' if answer.plain else ""
+    advice = _lines(f"<li>{_advice(advice)}</li>" for advice in answer.advice)
+    if advice:
+        advice = f'<div class="advice"><b>What to do</b>\n<ul>{advice}</ul></div>'
     table = _evidence(question)
     beside = _lines(_block(plot) for plot in question.plots) or table
     return (
@@ -134,10 +149,20 @@ def _question(question: QuestionSection) -> str:
         f"<h2>{number}{escape(answer.question)}</h2>\n"
         f'<p class="said"><span class="pill">{HEALTH_SIGNS[answer.health]} '
         f"{escape(answer.verdict)}</span><small>{HEALTH_WORDS[answer.health]}, "
-        f"{escape(_confidence(answer))}</small></p>\n"
-        f'<div class="answer"><div><p>{escape(answer.sentence)}</p>{advice}'
-        f"{table if question.plots else ''}</div>\n<div>{beside}</div></div>\n</section>"
+        f"{escape(question.how_sure)}</small></p>\n"
+        f'{plain}<div class="answer"><div><p>{escape(answer.sentence)}</p>{advice}'
+        f"{_words(question)}{table if question.plots else ''}</div>\n"
+        f"<div>{beside}</div></div>\n</section>"
     )
+
+
+def _words(question: QuestionSection) -> str:
+    if not question.words:
+        return ""
+    explained = "; ".join(
+        f"<dfn>{escape(word)}</dfn>: {escape(meaning)}" for word, meaning in question.words
+    )
+    return f'<p class="quiet words">{explained}.</p>'
 
 
 def _evidence(question: QuestionSection) -> str:

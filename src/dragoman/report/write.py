@@ -26,7 +26,10 @@ def to_json(report: Report) -> str:
 def write_report(
     run: RunDir, progress: Callable[[int], None] = lambda read_bytes: None
 ) -> list[Path]:
-    report = read_report(run, progress)
+    return write_documents(run, read_report(run, progress))
+
+
+def write_documents(run: RunDir, report: Report) -> list[Path]:
     document = document_of(report)
     texts = {"html": to_html(document), "md": to_markdown(document), "json": to_json(report)}
     for suffix, text in texts.items():

@@ -9,7 +9,7 @@ import pytest
 from unit.report.fake_run import evaluated, started, step, step_table
 from unit.report.rendered import Page, documents, report
 
-from dragoman.diagnosis.findings import Figure, Finding, unknown
+from dragoman.diagnosis.findings import Advice, Figure, Finding, unknown
 from dragoman.diagnosis.questions import Diagnosis
 from dragoman.diagnosis.run.facts import facts_of
 from dragoman.diagnosis.run.record import read_run
@@ -82,7 +82,14 @@ def test_findings_are_shown_with_figures_intervals_and_advice(finished_run):
     figures = [Figure("gain", 0.4, "BLEU", 0.2, 0.6, "by paired resampling")]
     answers = {
         "trained": Finding("yes", "low", "It is indeed.", ()),
-        "network": Finding("network-bound", "high", "It is.", figures, "Buy."),
+        "network": Finding(
+            "network-bound",
+            "high",
+            "It is.",
+            figures,
+            [Advice("Buy.", "ssh host-1 ethtool eth0", 7.0), Advice("Or.", "a.b = 1")],
+            "Yes: it waits.",
+        ),
     }
     document = document_of(report(finished_run, answers, {"hangs": unknown("so")}))
     html, markdown = to_html(document), to_markdown(document)
@@ -91,6 +98,9 @@ def test_findings_are_shown_with_figures_intervals_and_advice(finished_run):
         assert "0.2 to 0.6 BLEU" in text
         assert "by paired resampling" in text
         assert "Buy." in text
+        assert "ssh host-1 ethtool eth0" in text
+        assert "saves about 7 s" in text
+        assert text.index("Yes: it waits.") < text.index("It is.")
         assert "Not known, because so." in text
     assert markdown.index("needs action") > markdown.index("good")
     assert 'class="card poor"' in html

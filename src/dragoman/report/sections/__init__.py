@@ -29,8 +29,9 @@ def document_of(report: Report) -> Document:
         title=f"{report.name}: {model.source_language} to {model.target_language}",
         subtitle=f"Training report of {report.run}, read on {instant(report.read_at)}",
         lead=f"A {model.preset} with {count(model.parameters)} parameters and a vocabulary of "
-        f"{count(model.vocabulary)} pieces. {report.state.sentence} "
-        f"{evaluations.quality_in_words(report)}".strip(),
+        f"{count(model.vocabulary)} pieces. {evaluations.quality_in_words(report)} "
+        f"{report.state.sentence}",
+        command=report.state.command,
         questions=questions,
         also=also,
         to_do=to_do([*questions, *also]),

@@ -6,11 +6,14 @@ from dragoman.diagnosis.findings import Health
 from dragoman.diagnosis.phrasing import quantity
 from dragoman.diagnosis.questions import PlotName, question_of
 from dragoman.report.content import Answer, EvidenceFigure, Report
-from dragoman.report.document import Plot, QuestionSection, TextTable
+from dragoman.report.document import Plot, QuestionSection, TextTable, ToDo
+from dragoman.report.glossary import words_in
 from dragoman.report.sections import attempts, hosts, learning, steps
 
 # An answer names its figures in the order of their weight.
 FIRST_FIGURES = 8
+# More than this is read by nobody; the rest stays with its answers.
+MOST_TO_DO = 3
 
 PLOTS: Mapping[PlotName, Callable[[Report], Plot | None]] = {
     "attempts": attempts.plot,
@@ -40,19 +43,29 @@ def question_section(answer: Answer, report: Report, number: int | None = None) 
         number,
         question.title,
         answer,
+        words_in(answer),
         _table(figures[:cut]),
         _table(figures[cut:]),
         [plot for plot in plots if plot],
     )
 
 
-def to_do(sections: Sequence[QuestionSection]) -> list[QuestionSection]:
-    """Returns the sections with advice that matters, the most urgent first, each advice once."""
-    urgent = [s for s in sections if s.answer.advice and s.answer.health in _URGENCY]
-    found: dict[str, QuestionSection] = {}
-    for section in sorted(urgent, key=lambda s: _URGENCY[s.answer.health]):
-        found.setdefault(section.answer.advice, section)
-    return list(found.values())
+def to_do(sections: Sequence[QuestionSection]) -> list[ToDo]:
+    """Returns the advice to follow first, each once: the most urgent, then what saves most.
+
+    The second advice of an answer is mostly another way to the same end: it comes after the first
+    one of every other answer.
+    """
+    found = [
+        (place, _URGENCY[section.answer.health], -(advice.saves_s or 0.0), ToDo(section, advice))
+        for section in sections
+        if section.answer.health in _URGENCY
+        for place, advice in enumerate(section.answer.advice)
+    ]
+    once: dict[str, ToDo] = {}
+    for *_, item in sorted(found, key=lambda ranked: ranked[:3]):
+        once.setdefault(item.advice.command or item.advice.text, item)
+    return list(once.values())[:MOST_TO_DO]
 
 
 def _table(figures: Sequence[EvidenceFigure]) -> TextTable | None:

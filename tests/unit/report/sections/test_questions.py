@@ -3,14 +3,14 @@ from typing import get_args
 import pytest
 
 from dragoman.diagnosis.questions import PlotName
-from dragoman.report.content import Answer, EvidenceFigure, Report
+from dragoman.report.content import AdviceContent, Answer, EvidenceFigure, Report
 from dragoman.report.sections.questions import PLOTS, question_section, to_do
 
 
 def answer(**changes: object) -> Answer:
     usual = {"key": "hangs", "question": "?", "verdict": "no", "health": "good", "sentence": "No."}
     return Answer.model_validate(
-        {**usual, "confidence": "high", "evidence": [], "advice": "", **changes}
+        {**usual, "confidence": "high", "plain": "No.", "evidence": [], "advice": [], **changes}
     )
 
 
@@ -59,17 +59,48 @@ def test_many_figures_are_folded_but_for_the_first(empty_report, figures, folded
     assert (len(section.figures.rows), len(more)) == (figures - folded, folded)
 
 
-def test_what_is_urgent_comes_first_and_each_advice_once(empty_report):
-    answers = [
-        answer(health="watch", advice="Train on."),
-        answer(health="poor", advice="See the network."),
-        answer(health="poor", advice="Take bf16."),
-        answer(health="good", advice="Nothing is urgent."),
-        answer(health="open", advice="Wait."),
-        answer(health="fact", advice="Train on."),
-        answer(health="poor"),
-    ]
-    sections = [question_section(each, empty_report) for each in answers]
+def advice(text: str, command: str = "", saves_s: float | None = None) -> AdviceContent:
+    return AdviceContent(
+        text=text, command=command, is_recipe=False, saves_s=saves_s, saves_cost=None, saves=""
+    )
 
-    advice = [section.answer.advice for section in to_do(sections)]
-    assert advice == ["See the network.", "Take bf16.", "Train on."]
+
+def first_to_do(report: Report, *answers: Answer) -> list[str]:
+    return [
+        item.advice.text for item in to_do([question_section(each, report) for each in answers])
+    ]
+
+
+def test_what_is_urgent_comes_first_and_then_what_saves_most(empty_report):
+    found = first_to_do(
+        empty_report,
+        answer(health="watch", advice=[advice("Train on.", "a", 9000.0)]),
+        answer(health="poor", advice=[advice("Wait less.", "b", 10.0)]),
+        answer(health="poor", advice=[advice("Take a faster link.", "c", 500.0)]),
+        answer(health="good", advice=[advice("Nothing is urgent.", "d")]),
+        answer(health="open", advice=[advice("Wait.", "e")]),
+        answer(health="poor"),
+    )
+
+    assert found == ["Take a faster link.", "Wait less.", "Train on."]
+
+
+def test_a_command_stands_once_however_many_answers_advise_it(empty_report):
+    found = first_to_do(
+        empty_report,
+        answer(health="poor", advice=[advice("See why it is slow.", "ssh a top")]),
+        answer(health="watch", advice=[advice("Look at a.", "ssh a top")]),
+    )
+
+    assert found == ["See why it is slow."]
+
+
+def test_there_are_three_at_most_and_another_way_to_the_same_end_comes_last(empty_report):
+    ways = [advice("One way.", "a"), advice("Another way.", "b"), advice("A third.", "c")]
+    found = first_to_do(
+        empty_report,
+        answer(health="poor", advice=ways),
+        answer(health="fact", advice=[advice("Save more often.", "d")]),
+    )
+
+    assert found == ["One way.", "Save more often.", "Another way."]

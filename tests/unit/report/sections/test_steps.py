@@ -2,6 +2,7 @@ import numpy as np
 from unit.report.fake_run import started, step
 from unit.report.rendered import report
 
+from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.report.curves import step_times
 from dragoman.report.sections import steps
 
@@ -18,8 +19,16 @@ def test_steps_that_are_too_long_for_the_histogram_are_counted_below_it(finished
     found = finished_report.model_copy(update={"step_times": step_times(seconds)})
     histogram = steps.histogram(found)
 
-    assert [name for name, _ in histogram.marks] == ["mean", "median"]
     assert histogram.note.startswith("1 step took longer than")
+
+
+def test_the_mean_that_is_marked_is_the_one_of_the_answer(finished_run):
+    figures = [Figure("median", 2.0, "s"), Figure("mean step", 2.5, "s"), Figure("ranks", 2, "")]
+    finding = Finding("2.5 s", "high", "So.", figures)
+
+    marks = steps.histogram(report(finished_run, {"step-time": finding})).marks
+
+    assert marks == [("median", 2.0), ("mean step", 2.5)]
 
 
 def test_only_traffic_that_is_known_is_drawn(empty_run):

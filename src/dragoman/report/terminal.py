@@ -1,0 +1,14 @@
+"""What to do, for the terminal in which a report was asked for: a document comes in."""
+
+from dragoman.report.document import Document
+
+
+def what_to_do(document: Document) -> str:
+    """Returns the advice to follow first, each with its command; empty: there is none."""
+    lines = []
+    for number, item in enumerate(document.to_do, 1):
+        advice = item.advice
+        saves = f" ({advice.saves})" if advice.saves else ""
+        lines.append(f"{number}. {item.section.title}: {advice.text}{saves}")
+        lines += [f"   {line}" for line in advice.command.splitlines()]
+    return "\n".join(["", "What to do:", *lines]) if lines else ""
