@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-telemetry bench-diagnosis bench-network clean help
+.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-telemetry bench-diagnosis bench-network bench-truth clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -66,6 +66,9 @@ bench-diagnosis: $(VENV)/.installed ## what the diagnosis says of runs whose tru
 
 bench-network: $(VENV)/.installed ## one run over slower and slower links, in a lab; needs root
 	$(BIN)/python benchmarks/network.py
+
+bench-truth: $(VENV)/.installed ## real runs with known trouble, in a lab: is the whole report true? needs root
+	$(BIN)/python benchmarks/truth.py
 
 chaos: $(VENV)/.installed ## a run with one fault a minute on three lab nodes, beside one in peace; needs root
 	$(BIN)/python benchmarks/chaos.py --steps 6000 --every-s 60

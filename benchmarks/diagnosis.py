@@ -3,7 +3,8 @@
     python benchmarks/diagnosis.py [--only WORDS] [--keep FOLDER] [--explain] [--long]
 
 Writes every scenario as a run directory, diagnoses it and compares. Scenarios are in two halves by
-a hash of their names: thresholds were set on one, the share of the other is what counts.
+a hash of their names: thresholds were set on one, the share of the other is what counts. The later
+worlds were written without reading the diagnosis; the first ones grew together with it.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from pathlib import Path
 from scenarios.learning import below, power_law
 from scenarios.scenario import Outcome, Scenario, play
 from scenarios.simulate import write_run
-from scenarios.table import SCENARIOS
+from scenarios.table import LATER_SCENARIOS, SCENARIOS
 from scenarios.world import Learning, Life, Link, Machines, Work, World
 
 LONG_STEPS = 300_000
@@ -43,8 +44,8 @@ def main() -> int:
 
 
 def show_table(scenarios: list[Scenario], root: Path, explain: bool) -> int:
-    print("| scenario | truth | verdict | right | half |")
-    print("|---|---|---|---|---|")
+    print("| scenario | truth | verdict | right | worlds | half |")
+    print("|---|---|---|---|---|---|")
     outcomes: list[Outcome] = []
     for scenario in scenarios:
         for seed in range(scenario.seeds):
@@ -54,7 +55,8 @@ def show_table(scenarios: list[Scenario], root: Path, explain: bool) -> int:
             right = "no" if outcome.wrong else "yes"
             name = scenario.name + (f" ({seed + 1})" if scenario.seeds > 1 else "")
             print(
-                f"| {name} | {scenario.truth} | {said(outcome)} | {right} | {scenario.half} |",
+                f"| {name} | {scenario.truth} | {said(outcome)} | {right} | {worlds_of(scenario)} "
+                f"| {scenario.half} |",
                 flush=True,
             )
     print()
@@ -65,12 +67,25 @@ def show_table(scenarios: list[Scenario], root: Path, explain: bool) -> int:
         for outcome in outcomes:
             print(f"\n## {outcome.scenario.name}\n\n{outcome.scenario.truth}\n")
             print("\n".join(sentences(outcome)))
-    for half in ("for setting thresholds", "for reporting"):
-        own = [outcome for outcome in outcomes if outcome.scenario.half == half]
-        right_count = sum(not outcome.wrong for outcome in own)
-        names = len({outcome.scenario.name for outcome in own})
-        print(f"{half}: {right_count} of {len(own)} right ({names} scenarios)")
+    print("\n| worlds | half | runs | right | scenarios | all runs right |")
+    print("|---|---|---|---|---|---|")
+    for worlds in ("first", "later"):
+        for half in ("for setting thresholds", "for reporting"):
+            own = [
+                o for o in outcomes if (worlds_of(o.scenario), o.scenario.half) == (worlds, half)
+            ]
+            right_count = sum(not outcome.wrong for outcome in own)
+            names = {outcome.scenario.name for outcome in own}
+            wrong_names = {outcome.scenario.name for outcome in own if outcome.wrong}
+            print(
+                f"| {worlds} | {half} | {len(own)} | {right_count} | {len(names)} "
+                f"| {len(names) - len(wrong_names)} |"
+            )
     return 1 if any(outcome.wrong for outcome in outcomes) else 0
+
+
+def worlds_of(scenario: Scenario) -> str:
+    return "later" if scenario in LATER_SCENARIOS else "first"
 
 
 def played(scenario: Scenario, folder: Path, seed: int) -> Outcome:
@@ -88,11 +103,13 @@ def said(outcome: Outcome) -> str:
 
 def sentences(outcome: Outcome) -> Iterator[str]:
     for key, finding in outcome.findings.items():
-        yield f"- {key}: **{finding.verdict}** ({finding.confidence}) {finding.sentence}"
-        if finding.advice:
-            yield f"  Advice: {finding.advice}"
+        yield f"- {key}: **{finding.verdict}** ({finding.confidence}) {finding.plain}"
+        yield f"  {finding.sentence}"
+        for advice in finding.advice:
+            yield f"  Advice: {advice.text} `{advice.command}`"
         for figure in finding.evidence:
-            between = f" [{figure.low:.6g}, {figure.high:.6g}]" if figure.low is not None else ""
+            is_bounded = figure.low is not None and figure.high is not None
+            between = f" [{figure.low:.6g}, {figure.high:.6g}]" if is_bounded else ""
             yield f"  - {figure.name}: {figure.value} {figure.unit}{between} {figure.note}"
 
 

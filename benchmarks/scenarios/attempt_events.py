@@ -31,7 +31,7 @@ from scenarios import recipe
 from scenarios.learning import gradient_norms, running_losses
 from scenarios.lines import lines_of
 from scenarios.pace import Pace, wire_bytes
-from scenarios.readings import about_of, announced_rates, readings_of
+from scenarios.readings import CHATTER, about_of, announced_rates, readings_of
 from scenarios.world import Floats, Life, World
 
 CLOCKS_EVERY_S = 600.0
@@ -82,7 +82,6 @@ def shared_columns(config: Config, attempt: Attempt, chance: np.random.Generator
         "learning_rate": rates * world.rate_factor(steps),
         "gradient_norm": gradient_norms(world, steps, chance),
         "updated": ~np.isin(steps, world.learning.skipped),
-        "step_s": attempt.pace.step_s,
     }
 
 
@@ -101,7 +100,7 @@ def lines_of_rank(
         (wall,), (monotonic,) = clocks_of(world, host, np.array([at]))
         yield at, to_line(Stamped(float(wall), float(monotonic), event))
 
-    ends = attempt.begun_s + pace.end
+    ends = attempt.begun_s + pace.end[rank]
     columns = shared | _own_columns(config, attempt, rank, shared["tokens"], chance)
     if len(ends):
         yield from zip(
@@ -123,14 +122,18 @@ def _own_columns(
 ) -> dict[str, Any]:
     """Of steps, what is this rank's alone."""
     world, machines, pace = attempt.world, attempt.world.machines, attempt.pace
-    columns: dict[str, Any] = {
-        "parts_s": {part: values[rank] for part, values in pace.parts.items()}
-    }
+    parts = {part: values[rank] for part, values in pace.parts.items()}
+    if not world.recorded.agreement:
+        parts["rest"] = parts["rest"] + parts.pop("agreement")
+    columns: dict[str, Any] = {"step_s": pace.step_s[rank], "parts_s": parts}
+    if world.recorded.agreement:
+        columns["ready_s"] = pace.ready_s[rank]
     counts_traffic = machines.ranks > 1 and rank % machines.ranks_per_host == 0
     if world.recorded.traffic and counts_traffic:
-        received = pace.sent_bytes * np.exp(chance.normal(0, 0.001, len(pace.steps)))
+        sent = pace.sent_bytes if world.link.shows_on_interfaces else CHATTER * pace.step_s[rank]
+        received = sent * np.exp(chance.normal(0, 0.001, len(pace.steps)))
         columns["traffic_bytes"] = {
-            "sent": np.round(pace.sent_bytes),
+            "sent": np.round(sent),
             "received": np.round(received),
             "predicted": np.full(len(pace.steps), wire_bytes(world, config)),
         }
@@ -161,7 +164,7 @@ def _single_events(config: Config, attempt: Attempt, rank: int) -> Iterator[tupl
     machines = world.machines
     host = machines.host_of(rank)
     is_first_of_host = rank % machines.ranks_per_host == 0
-    begun, ends = attempt.begun_s, attempt.begun_s + pace.end
+    begun, ends = attempt.begun_s, attempt.begun_s + pace.over
     name, device = machines.hosts[host], recipe.device_of(machines, rank)
     yield (
         begun,
@@ -181,7 +184,7 @@ def _single_events(config: Config, attempt: Attempt, rank: int) -> Iterator[tupl
         yield (
             begun + 0.3,
             SensorsFound(
-                name, sensors, absent, about_of(world), link_bytes_per_s=announced_rates(world)
+                name, sensors, absent, about_of(world), machines.cores, announced_rates(world)
             ),
         )
     if machines.ranks > 1:
@@ -210,7 +213,10 @@ def _single_events(config: Config, attempt: Attempt, rank: int) -> Iterator[tupl
         )
     for place in np.flatnonzero(np.isin(pace.steps, world.learning.skipped)):
         what = "gradients were not finite; the update was skipped"
-        yield float(ends[place]) + 1e-4, Incident(int(pace.steps[place]), "update-skipped", what)
+        yield (
+            attempt.begun_s + float(pace.end[rank, place]) + 1e-4,
+            Incident(int(pace.steps[place]), "update-skipped", what),
+        )
     # Of a failure one rank tells; otherwise all say that it is over.
     if life.state in ("finished", "preempted") or (life.state == "failed" and rank == 0):
         last_step = int(pace.steps[-1]) if len(pace.steps) else life.first_step - 1

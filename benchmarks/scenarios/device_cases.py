@@ -110,7 +110,12 @@ DEVICE_CASES = [
             WHOLE,
             link=SLOW,
             recorded=Recorded(
-                sensors=False, counts=False, traffic=False, devices=False, errors=False
+                agreement=False,
+                sensors=False,
+                counts=False,
+                traffic=False,
+                devices=False,
+                errors=False,
             ),
         ),
         {

@@ -6,7 +6,7 @@ import numpy as np
 
 from scenarios.learning import below
 from scenarios.learning_cases import FALLING, learns
-from scenarios.network_cases import FOUR, LEARNING, STEP_TIME, WHOLE
+from scenarios.network_cases import FOUR, LEARNING, STEP_TIME, WHOLE, step_with
 from scenarios.scenario import Quantity, Scenario
 from scenarios.world import Learning, Life, Machines, Rollback, World
 
@@ -223,7 +223,7 @@ LIFE_CASES = [
         ),
         {"network": "compute-bound", "devices": "fully used"},
         says={"faults": ["node-b"]},
-        quantities=[LOST, WALL, STEP_TIME],
+        quantities=[LOST, WALL, step_with(2), step_with(1)],
     ),
     Scenario(
         "dies again and again",

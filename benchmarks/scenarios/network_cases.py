@@ -63,8 +63,14 @@ def larger(work: Work, times: int) -> Work:
     )
 
 
-STEP_TIME = Quantity("step-time", "mean", lambda t: t.mean_step_s, 0.01)
+STEP_TIME = Quantity("step-time", "mean step", lambda t: t.mean_step_s, 0.01)
 SENT = Quantity("traffic", "sent per step", lambda t: t.sent_bytes_per_step, 0.02)
+
+
+def step_with(hosts: int) -> Quantity:
+    """Of a run that had other numbers of hosts as well."""
+    name = f"mean step with {hosts} host{'s' if hosts > 1 else ''}"
+    return Quantity("step-time", name, lambda t: t.mean_step_by_hosts[hosts], 0.01)
 
 
 def _between(low: float, high: float) -> Course:
@@ -82,7 +88,6 @@ def _what_ifs(link: Link) -> list[Quantity]:
     faster = replace(link, rate=lambda steps, host: 10 * np.asarray(link.rate(steps, host)))
     return [
         otherwise("a link ten times faster", replace(world, link=faster)),
-        otherwise("bf16 on the wire", replace(world, link=replace(link, traffic_factor=0.5))),
         otherwise("updates twice as large", twice, updates=2),
     ]
 

@@ -8,13 +8,16 @@ and draws less power than one that computes.
 import numpy as np
 
 from dragoman.config import Config
-from scenarios.pace import ETHERNET_BYTES, Pace
+from scenarios.pace import ETHERNET_BYTES, LOOPBACK_RATE, Pace, hop_rates
 from scenarios.world import Floats, World
 
 INTERFACE, LOOPBACK = "eth0", "lo"
 IDLE_W, SPINNING_SHARE = 55.0, 0.42
 EVALUATING_SHARE = 0.7
 """Of a device, while it searches for translations."""
+CHATTER = 2e3
+"""Bytes a second: ssh, heartbeats, records on their way home."""
+PEAK_WINDOW_S = 0.1
 
 
 def reading_times(world: World, config: Config, pace: Pace, chance: np.random.Generator) -> Floats:
@@ -33,23 +36,28 @@ def readings_of(
     machines = world.machines
     ranks = [rank for rank in range(machines.ranks) if machines.host_of(rank) == host]
     # Before the first step it is the first, after the last the last.
-    places = np.clip(np.searchsorted(pace.end, times), 0, len(pace.steps) - 1)
+    places = np.clip(np.searchsorted(pace.over, times), 0, len(pace.steps) - 1)
     steps_at = pace.steps[places] if len(pace.steps) else np.zeros(len(times), dtype=np.int64)
-    foreign = np.broadcast_to(machines.foreign_cpu_percent(steps_at, host), times.shape)
+    foreign, steal, quota = (
+        np.broadcast_to(course(steps_at, host), times.shape)
+        for course in (machines.foreign_cpu_percent, machines.steal_percent, machines.quota_cores)
+    )
+    left = machines.cores * (1 - (foreign + steal) / 100)
+    cores = np.where(quota > 0, np.minimum(quota, left), left)
     on_cpu = machines.device == "cpu"
     values: dict[str, Floats] = {}
     own = np.zeros_like(times)
     for rank in ranks:
         busy = _means(pace, rank, times, (0.3, 1.0, 0.12, 0.9, EVALUATING_SHARE))
-        used = busy * (100 * machines.cores / len(ranks) if on_cpu else 180.0)
+        used = busy * (100 * cores / len(ranks) if on_cpu else 180.0)
         values[f"rank/{rank}/cpu_percent"] = used
         values[f"rank/{rank}/resident_bytes"] = np.full_like(times, 6.1e9)
         own += used / machines.cores
-    total = np.clip(own + foreign + chance.normal(1.5, 0.4, len(times)), 0, 100)
+    total = np.clip(own + foreign + steal + chance.normal(1.5, 0.4, len(times)), 0, 100)
     values |= {
         "cpu/percent": total,
         "cpu/iowait_percent": np.abs(chance.normal(0, 0.2, len(times))),
-        "cpu/steal_percent": np.zeros_like(times),
+        "cpu/steal_percent": np.abs(steal + chance.normal(0, 0.1, len(times))),
         "cpu/load": total / 100 * machines.cores,
         "memory/total_bytes": np.full_like(times, 128e9),
         "memory/used_bytes": np.full_like(times, 31e9),
@@ -59,6 +67,8 @@ def readings_of(
         "disk/run_free_bytes": np.full_like(times, 400e9),
     }
     values |= _network(world, pace, times, before_s)
+    if world.recorded.peaks:
+        values |= _peaks(world, host, pace, times, chance)
     if not on_cpu:
         for device, rank in enumerate(ranks):
             values |= _gpu(world, pace, device, rank, times, chance)
@@ -112,17 +122,14 @@ def _gpu(
 
 def _network(world: World, pace: Pace, times: Floats, before_s: float) -> dict[str, Floats]:
     passed = np.zeros_like(times)
-    if len(pace.steps) and world.machines.ranks > 1:
-        # All bytes of a step pass while the network works on it, which ends with the waiting.
-        waited = [pace.parts[p][0] for p in ("checkpoint", "optimizer", "rest")]
-        arrived = pace.end - np.sum(waited, axis=0)
-        begun = np.maximum(pace.begin, arrived - pace.network_s)
+    if _is_counted(world, pace):
+        # All bytes of a step pass while the network works on it.
         sums = np.concatenate([[0.0], np.cumsum(pace.sent_bytes)])
-        moments = np.stack([begun, arrived], axis=1).ravel()
+        moments = np.stack([_passing_since(pace), pace.arrived], axis=1).ravel()
         passed = np.interp(times, moments, np.stack([sums[:-1], sums[1:]], axis=1).ravel())
         # Of attempts before this one, as many bytes as would make a counter go on.
         passed = passed + pace.sent_bytes.mean() / pace.step_s.mean() * before_s
-    chatter = 2e3 * (before_s + times)  # ssh, heartbeats, records on their way home
+    chatter = CHATTER * (before_s + times)
     totals = dict.fromkeys((LOOPBACK, INTERFACE), chatter)
     totals[_interface_between_ranks(world)] = passed + chatter
     values: dict[str, Floats] = {}
@@ -140,6 +147,59 @@ def _network(world: World, pace: Pace, times: Floats, before_s: float) -> dict[s
     return values
 
 
+def _peaks(
+    world: World, host: int, pace: Pace, times: Floats, chance: np.random.Generator
+) -> dict[str, Floats]:
+    """The highest rates over a tenth of a second since the reading before.
+
+    A hop that sets the ring's pace is full all the time: both of its ends see its rate, and hardly
+    more. On any other hop a segment passes as fast as the hop can, as soon as it is there, and then
+    nothing until the next one has come through the slow hop."""
+    ring = _interface_between_ranks(world)
+    quiet = 3 * CHATTER * np.exp(chance.normal(0, 0.3, len(times)))
+    values = {
+        f"network/{interface}/{direction}_peak_bytes_per_s": quiet
+        for interface in (LOOPBACK, INTERFACE)
+        for direction in ("sent", "received")
+    }
+    if not _is_counted(world, pace):
+        return values
+    if ring == LOOPBACK:
+        hops = np.full((1, len(pace.steps)), LOOPBACK_RATE)
+    else:
+        hops = hop_rates(world, pace.steps)
+    slowest = hops.min(axis=0)
+    link = world.link
+    segment = pace.sent_bytes / (link.messages * link.segments * world.machines.ranks)
+    begun = _passing_since(pace)
+    per_window = np.maximum(1.0, np.floor(PEAK_WINDOW_S / pace.step_s.mean(axis=0)))
+    most = pace.sent_bytes * per_window / PEAK_WINDOW_S
+    first = np.searchsorted(pace.arrived, np.concatenate([[0.0], times[:-1]]))
+    behind = np.searchsorted(begun, times)
+    for direction, hop in (("sent", hops[host]), ("received", hops[host - 1])):
+        bursts = np.minimum(hop, slowest + segment / PEAK_WINDOW_S)
+        level = np.minimum(np.where(hop <= 1.02 * slowest, slowest, bursts), most)
+        noise = np.exp(chance.normal(0.01, 0.01, len(times)))
+        highest = np.array(
+            [level[a:b].max() if b > a else 0.0 for a, b in zip(first, behind, strict=True)]
+        )
+        name = f"network/{ring}/{direction}_peak_bytes_per_s"
+        values[name] = np.maximum(quiet, highest * noise)
+    return values
+
+
+def _is_counted(world: World, pace: Pace) -> bool:
+    """Whether the gradients pass an interface."""
+    passes = len(pace.steps) > 0 and world.machines.ranks > 1
+    return passes and world.link.shows_on_interfaces
+
+
+def _passing_since(pace: Pace) -> Floats:
+    """When the first bytes of each step are on their way."""
+    since: Floats = np.maximum(pace.begin.min(axis=0), pace.arrived - pace.network_s)
+    return since
+
+
 def _interface_between_ranks(world: World) -> str:
     return INTERFACE if len(world.machines.hosts) > 1 else LOOPBACK
 
@@ -153,13 +213,14 @@ def _means(pace: Pace, rank: int, times: Floats, levels: tuple[float, ...]) -> F
     phases = [
         parts["data"],
         parts["forward"] + parts["backward"],
-        parts.get("communication", np.zeros(len(pace.steps))),
+        parts.get("communication", np.zeros(len(pace.steps))) + parts["agreement"],
         parts["checkpoint"] + parts["optimizer"] + parts["rest"],
     ]
-    after = np.append(pace.begin[1:], pace.end[-1]) - pace.end
+    begin, end = pace.begin[rank], pace.end[rank]
+    after = np.append(begin[1:], end[-1]) - end
     spans = np.stack([*phases, np.maximum(0.0, after)], axis=1).ravel()
     integral = np.cumsum(spans * np.tile(levels, len(pace.steps)))
-    moments = np.concatenate([[pace.begin[0]], pace.begin[0] + np.cumsum(spans)])
+    moments = np.concatenate([[begin[0]], begin[0] + np.cumsum(spans)])
     at = np.interp(times, moments, np.concatenate([[0.0], integral]))
     means: Floats = np.diff(at, prepend=0.0) / np.diff(times, prepend=0.0)
     return means

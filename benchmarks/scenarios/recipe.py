@@ -26,6 +26,7 @@ BASE: Mapping[str, Any] = {
     "training.precision": "bf16",
     "training.steps": 1000,
     "schedule.warmup_steps": 100,
+    "schedule.scale": 0.2,  # for a peak as usual, 9e-4, after so few steps
     "evaluation.every_steps": 250,
     "checkpoints.every_steps": 250,
 }
@@ -118,7 +119,7 @@ def write_checkpoints(run: RunDir, config: Config, steps: list[int], best: int |
             _sparse(folder / name, size)
     if steps:
         (run.checkpoints / LATEST).symlink_to(checkpoint_folder(steps[-1]))
-    if best in steps:
+    if best in kept:
         (run.checkpoints / BEST).symlink_to(checkpoint_folder(best))
 
 

@@ -49,8 +49,14 @@ USUAL: Mapping[str, str] = {
     "checkpoint-size": "731 MB",
 }
 """Expected of every scenario that does not say otherwise."""
-MAY_BE_SAID = frozenset({"quality"})
+MAY_BE_SAID = frozenset({"quality", "more-machines"})
 """Of what nobody asked; all else that is said without a reason is a false alarm."""
+
+MOST_ADVICE = 3
+JARGON = ("exposed", "all-reduce", "MFU", "nats", "FLOPs")
+"""What the plain sentence does without."""
+EVERY_ANSWER_IS_PLAIN = True
+"""Whether an answer without a plain sentence, or with advice that has no command, is wrong."""
 
 Half = Literal["for setting thresholds", "for reporting"]
 
@@ -67,6 +73,9 @@ class Quantity:
     """How far it may be off, relative to the truth."""
     distance: float = 0.0
     """How far it may be off, in its unit; the larger of the two counts."""
+    holds: float | None = None
+    """Instead of the value, its interval is judged: it must hold the truth, and so far to each
+    side of it, because what happens varies that much."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,14 @@ class Scenario:
     as stand between bars, one. What nobody asked is expected where it is named here."""
     denies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Words that must not be in it, since they would be false."""
+    blames: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Hosts or ranks that must be named in words, since the figures list all of them; of such as
+    stand between bars, one."""
+    spares: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Hosts that the plain sentence and the advice must not name, since nothing is wrong there."""
+    alike: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Hosts of which plain sentence and advice must name all or none: the record cannot tell them
+    apart. Advice to train on fewer of them blames nobody."""
     quantities: Sequence[Quantity] = ()
     damage: Callable[[RunDir], None] = lambda run: None
     """What happens to the files afterwards."""
@@ -97,7 +114,8 @@ class Scenario:
 
     @property
     def tests(self) -> list[str]:
-        return list(dict.fromkeys([*self.verdicts, *self.says, *(q.key for q in self.quantities)]))
+        keys = [*self.verdicts, *self.says, *self.blames, *self.spares, *self.denies, *self.alike]
+        return list(dict.fromkeys([*keys, *(quantity.key for quantity in self.quantities)]))
 
 
 @dataclass(frozen=True)
@@ -124,6 +142,7 @@ def play(scenario: Scenario, root: Path, seed: int = 0) -> Outcome:
         *_wrong_answers(scenario, findings, list(diagnosis.answers)),
         *_wrong_alarms(scenario, findings, attempts),
         *_wrong_words(scenario, findings),
+        *_wrong_hosts(scenario, findings),
         *_wrong_quantities(scenario, findings, truth),
         *(line for key, finding in findings.items() for line in _malformed(key, finding)),
     ]
@@ -132,7 +151,8 @@ def play(scenario: Scenario, root: Path, seed: int = 0) -> Outcome:
 
 def text_of(finding: Finding) -> str:
     figures = (f"{f.name} {f.value} {f.unit} {f.note}" for f in finding.evidence)
-    return "\n".join([finding.verdict, finding.sentence, finding.advice, *figures])
+    advice = (f"{advice.text}\n{advice.command}" for advice in finding.advice)
+    return "\n".join([finding.verdict, finding.plain, finding.sentence, *advice, *figures])
 
 
 def _wrong_answers(
@@ -155,7 +175,7 @@ def _wrong_answers(
 
 
 def _wrong_alarms(scenario: Scenario, findings: Mapping[str, Finding], attempts: int) -> list[str]:
-    expected = {key for key in scenario.says if key not in KEYS}
+    expected = {key for key in (*scenario.says, *scenario.blames) if key not in KEYS}
     allowed = expected | MAY_BE_SAID | scenario.may_say | set(KEYS)
     if attempts > 1:
         expected.add("faults")
@@ -185,6 +205,37 @@ def _wrong_words(scenario: Scenario, findings: Mapping[str, Finding]) -> list[st
     ]
 
 
+def _wrong_hosts(scenario: Scenario, findings: Mapping[str, Finding]) -> list[str]:
+    """Says who is not blamed and should be, and the other way round."""
+    wrong = []
+    for key, finding in findings.items():
+        # Commands list hosts that have nothing to do with it: those that go on.
+        short = f"{finding.plain} {finding.advice_text}"
+        words = f"{finding.sentence} {short}"
+        wrong += [
+            f"{key}: does not name {host}: {words}"
+            for host in scenario.blames.get(key, ())
+            if not any(_is_named(one, words) for one in host.split("|"))
+        ]
+        wrong += [
+            f"{key}: names {host}: {short}"
+            for host in scenario.spares.get(key, ())
+            if _is_named(host, short)
+        ]
+        blaming = " ".join(
+            advice.text for advice in finding.advice if not advice.command.startswith("dragoman")
+        )
+        suspected = f"{finding.plain} {blaming}"
+        named = [host for host in scenario.alike.get(key, ()) if _is_named(host, suspected)]
+        if named and len(named) < len(scenario.alike[key]):
+            wrong.append(f"{key}: names {' and '.join(named)}, which cannot be told: {suspected}")
+    return wrong
+
+
+def _is_named(host: str, words: str) -> bool:
+    return re.search(rf"\b{re.escape(host)}\b", words) is not None
+
+
 def _wrong_quantities(
     scenario: Scenario, findings: Mapping[str, Finding], truth: Truth
 ) -> list[str]:
@@ -197,6 +248,14 @@ def _wrong_quantities(
         found = _figure(findings[quantity.key], quantity.figure)
         if found is None or not isinstance(found.value, (int, float)):
             wrong.append(f"{quantity.key}: has no figure {quantity.figure}")
+        elif quantity.holds is not None:
+            low, high = found.low, found.high
+            least, most = true_value - quantity.holds, true_value + quantity.holds
+            if low is None or high is None or low > least or high < most:
+                wrong.append(
+                    f"{quantity.key}: {quantity.figure} is between {low} and {high}, and may well "
+                    f"be from {least:.6g} to {most:.6g}"
+                )
         elif abs(found.value - true_value) > max(
             quantity.share * abs(true_value), quantity.distance
         ):
@@ -222,10 +281,32 @@ def _malformed(key: str, finding: Finding) -> list[str]:
         wrong.append(f"{key}: {finding.verdict} without any confidence")
     if finding.confidence != "none" and finding.verdict == UNKNOWN:
         wrong.append(f"{key}: confidence {finding.confidence} in nothing")
-    if re.search(r"\b(nan|inf|Error|Traceback)\b", finding.sentence + finding.advice):
-        wrong.append(f"{key}: not for people: {finding.sentence} {finding.advice}")
+    if re.search(r"\b(nan|inf|Error|Traceback)\b", finding.sentence + finding.advice_text):
+        wrong.append(f"{key}: not for people: {finding.sentence} {finding.advice_text}")
+    if len(finding.advice) > MOST_ADVICE:
+        wrong.append(f"{key}: {len(finding.advice)} pieces of advice")
+    if EVERY_ANSWER_IS_PLAIN:
+        wrong += _not_plain(key, finding)
     for figure in finding.evidence:
         for value in (figure.value, figure.low, figure.high):
             if isinstance(value, float) and not math.isfinite(value):
                 wrong.append(f"{key}: {figure.name} is {value}")
+    return wrong
+
+
+def _not_plain(key: str, finding: Finding) -> list[str]:
+    if not finding.plain.strip():
+        return [f"{key}: has no plain sentence"]
+    wrong = [
+        f"{key}: {word} in the plain sentence: {finding.plain}"
+        for word in JARGON
+        if re.search(rf"\b{word}\b", finding.plain)
+    ]
+    if not finding.plain.endswith("."):
+        wrong.append(f"{key}: not a plain sentence: {finding.plain!r}")
+    wrong += [
+        f"{key}: advice without a command: {advice.text}"
+        for advice in finding.advice
+        if not advice.command.strip()
+    ]
     return wrong

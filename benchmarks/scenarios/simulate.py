@@ -66,13 +66,14 @@ def _attempts(world: World, config: Config) -> Iterator[Attempt]:
 
 
 def _in(world: World, life: Life) -> World:
-    """With the machines of that attempt: fewer ranks have more to compute each."""
+    """With the machines and the link of that attempt: fewer ranks have more to compute each."""
     machines = life.machines or world.machines
     factor = world.machines.ranks / machines.ranks
     work = world.work
     return replace(
         world,
         machines=machines,
+        link=life.link or world.link,
         work=replace(work, forward_s=factor * work.forward_s, backward_s=factor * work.backward_s),
     )
 

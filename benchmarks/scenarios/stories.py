@@ -52,7 +52,7 @@ def _what_another_quarter_brings(truth: Truth) -> float:
 
 
 def _step(seconds: float) -> Quantity:
-    return Quantity("step-time", "mean", lambda truth: seconds, share=0.03)
+    return Quantity("step-time", "mean step", lambda truth: seconds, share=0.03)
 
 
 STORIES = [

@@ -1,6 +1,6 @@
 """What a diagnosis should come to, from the simulation itself and not from its records."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +13,20 @@ from scenarios.world import Floats, World
 
 @dataclass(frozen=True)
 class Truth:
-    """Of steps that count: no later attempt or rollback has replaced them."""
+    """Of steps that count: no later attempt or rollback has replaced them. Means and medians leave
+    out the first step of each attempt, in which memory is found and kernels are chosen."""
 
     steps: int
     wall_s: float
     """From the first start to the last sign, with what lies between attempts."""
     attempts_s: float
     """The same without what lies between."""
+    attempt_seconds: tuple[float, ...]
+    """Of each attempt."""
     ended_at: float
     mean_step_s: float
+    mean_step_by_hosts: Mapping[int, float]
+    """Number of hosts -> seconds."""
     median_step_s: float
     network_s: float
     """Exposed, in the mean."""
@@ -39,21 +44,25 @@ class Truth:
     def network_share(self) -> float:
         return self.network_s / self.mean_step_s
 
+    @property
+    def straggling_share(self) -> float:
+        return self.straggling_s / self.mean_step_s
+
 
 def truth_of(world: World, config: Config, attempts: Sequence[Attempt]) -> Truth:
     counting = [(a.pace, places) for a, places in _counting(attempts) if len(places)]
+    usual = [(pace, places[places > 0]) for pace, places in counting]
 
     def all_of(name: str) -> Floats:
-        values = [getattr(pace, name)[places] for pace, places in counting]
-        return np.concatenate(values) if values else np.array([np.nan])
+        """Of each step; of what differs by rank the mean."""
+        values = [np.atleast_2d(getattr(pace, name)).mean(axis=0)[places] for pace, places in usual]
+        return np.concatenate(values) if any(map(len, values)) else np.array([np.nan])
 
     def part(name: str) -> float:
         means = [
-            pace.parts[name][:, places].mean(axis=0)
-            for pace, places in counting
-            if name in pace.parts
+            pace.parts[name][:, places].mean(axis=0) for pace, places in usual if name in pace.parts
         ]
-        return float(np.concatenate(means).mean()) if means else float("nan")
+        return float(np.concatenate(means).mean()) if any(map(len, means)) else float("nan")
 
     done = sum(len(a.pace.steps) for a in attempts)
     steps = sum(len(places) for _, places in counting)
@@ -69,8 +78,10 @@ def truth_of(world: World, config: Config, attempts: Sequence[Attempt]) -> Truth
         steps=steps,
         wall_s=wall_s,
         attempts_s=sum(a.pace.ends_s for a in attempts),
+        attempt_seconds=tuple(a.pace.ends_s for a in attempts),
         ended_at=world.began_at + wall_s,
         mean_step_s=float(step_s.mean()),
+        mean_step_by_hosts=_mean_by_hosts(attempts),
         median_step_s=float(np.median(step_s)),
         network_s=float(all_of("exposed_s").mean()),
         straggling_s=float(all_of("straggling_s").mean()),
@@ -85,6 +96,15 @@ def truth_of(world: World, config: Config, attempts: Sequence[Attempt]) -> Truth
             for place in np.intersect1d(pace.evaluated, places)
         ),
     )
+
+
+def _mean_by_hosts(attempts: Sequence[Attempt]) -> dict[int, float]:
+    seconds: dict[int, list[Floats]] = {}
+    for attempt, places in _counting(attempts):
+        usual = attempt.pace.step_s.mean(axis=0)[places[places > 0]]
+        if len(usual):
+            seconds.setdefault(len(attempt.world.machines.hosts), []).append(usual)
+    return {hosts: float(np.concatenate(each).mean()) for hosts, each in seconds.items()}
 
 
 def _counting(attempts: Sequence[Attempt]) -> Iterator[tuple[Attempt, Any]]:

@@ -39,6 +39,26 @@ def since(step: int, before: float, after: float) -> Course:
     return lambda steps, who: np.where(steps < step, before, after)
 
 
+def at(chosen: Callable[[Ints], npt.NDArray[np.bool_]], value: Course, otherwise: Course) -> Course:
+    """One course at the chosen steps, another at all the rest."""
+    return lambda steps, who: np.where(chosen(steps), value(steps, who), otherwise(steps, who))
+
+
+def scattered(share: float, seed: int = 5) -> Callable[[Ints], npt.NDArray[np.bool_]]:
+    """A share of the steps, at random: the same ones for every rank and host."""
+
+    def chosen(steps: Ints) -> npt.NDArray[np.bool_]:
+        drawn = np.random.default_rng(seed).random(int(steps.max(initial=0)) + 1)
+        return np.asarray(drawn[steps] < share)
+
+    return chosen
+
+
+def periodic(every: int, first: int, count: int) -> Callable[[Ints], npt.NDArray[np.bool_]]:
+    """In each `every` steps, `count` of them from place `first` on."""
+    return lambda steps: (steps - first) % every < count
+
+
 @dataclass(frozen=True)
 class Machines:
     hosts: Sequence[str] = ("node-a", "node-b")
@@ -55,7 +75,12 @@ class Machines:
     power_computing_w: float = 262.0
     clock_mhz: float = 1455.0
     foreign_cpu_percent: Course = NOTHING
-    """By host: what other programs take of all its cores."""
+    """By host: what other programs take of all its cores; the ranks compute with the rest."""
+    steal_percent: Course = NOTHING
+    """By host: what the hypervisor gives to other machines."""
+    quota_cores: Course = NOTHING
+    """By host: how many cores' time the ranks together may take; 0: all. A container's limit, which
+    shows in what the ranks take and leaves the cores idle."""
 
     @property
     def ranks(self) -> int:
@@ -68,7 +93,8 @@ class Machines:
 @dataclass(frozen=True)
 class Link:
     rate: Course = FAST_LINK
-    """By host, bytes a second in each direction. The slowest one sets the pace of a ring."""
+    """By host, bytes a second in each direction. A ring passes from each host to the next, and its
+    slowest hop sets the pace."""
     nominal_mbit_s: int = 25_000
     """What the port says of itself."""
     latency_s: float = 50e-6
@@ -80,6 +106,18 @@ class Link:
     traffic_factor: float = 1.0
     """Bytes counted against those that the algorithm needs."""
     retransmitted_share: float = 1e-5
+    send_rate: Course | None = None
+    """By host, where sending has a lower limit than `rate`."""
+    receive_rate: Course | None = None
+    """The same of receiving."""
+    early_return: float = 0.5
+    """Of the exposed network time, how much earlier than the last rank the first one may leave the
+    all-reduce: a rank is done when its own last segment has come."""
+    segments: int = 1
+    """In how many pieces a rank passes on its share of a message. Of many small ones nobody sees
+    bursts."""
+    shows_on_interfaces: bool = True
+    """False: the bytes pass from device to device, as NCCL's do within a machine."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +130,12 @@ class Work:
     rest_s: float = 0.008
     data_s: Course = SHORT_WAIT
     slowed_s: Course = NOTHING
-    """By rank: what forward and backward take beyond that."""
+    """By rank: what forward and backward take beyond that. The optimizer of a slow rank is slow by
+    the same factor."""
+    optimizer_slowed_s: Course = NOTHING
+    """By rank: what the optimizer takes beyond that."""
+    paused_s: Course = NOTHING
+    """By rank: what passes before the gradients are made, and no part of a step names."""
     jitter: float = 0.015
     """Of forward and backward of a rank, relative."""
     batch_spread: float = 0.03
@@ -101,6 +144,8 @@ class Work:
     """Of each attempt, beyond what other steps take: memory is found, kernels are chosen."""
     stall_s: float = 0.06
     """In the step after a save: the update waits for the copy."""
+    slow_copy_s: Course = NOTHING
+    """By host: what the copy takes beyond that."""
     passes: int = 1
     """Micro-batches of a rank. Gradients travel beside the backward of the last one only."""
     padding: float = 0.04
@@ -166,13 +211,19 @@ class Life:
     rollbacks: Sequence[Rollback] = ()
     machines: Machines | None = None
     """None: those of the world."""
+    link: Link | None = None
+    """None: that of the world."""
 
 
 @dataclass(frozen=True)
 class Recorded:
     """What of all this is written down."""
 
+    agreement: bool = True
+    """False: the wait in the step's small message is part of `rest`, as in older records."""
     sensors: bool = True
+    peaks: bool = True
+    """The highest rates of the interfaces; older records have none."""
     counts: bool = True
     traffic: bool = True
     devices: bool = True

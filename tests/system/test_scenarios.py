@@ -31,15 +31,23 @@ FEW = {
     "evaluation.every_steps": 50,
     "checkpoints.every_steps": 50,
 }
+KNOWN_WRONG: dict[str, str] = {}
+"""Scenario and seed -> what the diagnosis still gets wrong there, and why that is so."""
+
+
+def _marks(name: str, seed: int) -> list[pytest.MarkDecorator]:
+    wrong = KNOWN_WRONG.get(name)
+    return [
+        *([pytest.mark.cluster] if seed else []),
+        *([pytest.mark.xfail(reason=wrong, strict=True)] if wrong else []),
+    ]
+
+
 PLAYED = [
-    pytest.param(
-        scenario,
-        seed,
-        id=f"{scenario.name}-{seed + 1}",
-        marks=[pytest.mark.cluster] if seed else [],
-    )
+    pytest.param(scenario, seed, id=name, marks=_marks(name, seed))
     for scenario in SCENARIOS
     for seed in range(scenario.seeds)
+    for name in [f"{scenario.name}-{seed + 1}"]
 ]
 
 
@@ -62,13 +70,35 @@ def test_a_wrong_verdict_a_false_alarm_and_a_wrong_figure_are_noticed(tmp_path: 
         slow,
         verdicts={"network": "compute-bound"},
         says={"padding": [], "devices": ["unicorns"]},
-        quantities=[Quantity("step-time", "mean", lambda truth: 2 * truth.mean_step_s, 0.1)],
+        quantities=[
+            Quantity(
+                "step-time",
+                "mean step",
+                lambda truth: 2 * truth.mean_step_s,
+                0.1,
+            )
+        ],
     )
 
     wrong = play(other, tmp_path / "run").wrong
 
     found = sorted(line.partition(":")[0] for line in wrong)
     assert found == ["devices", "network", "padding", "step-time", "stragglers"]
+
+
+def test_a_wrong_host_and_too_narrow_an_interval_are_noticed(tmp_path: Path) -> None:
+    slow = next(scenario for scenario in SCENARIOS if scenario.name == "constant straggler")
+    other = replace(
+        slow,
+        blames={"stragglers": ["node-b|node-x"]},
+        spares={"stragglers": ["node-c"]},
+        alike={"stragglers": ["node-c", "node-d"]},
+        quantities=[Quantity("step-time", "mean step", lambda truth: truth.mean_step_s, holds=1.0)],
+    )
+
+    wrong = play(other, tmp_path / "run").wrong
+
+    assert [line.partition(":")[0] for line in wrong] == ["stragglers"] * 3 + ["step-time"]
 
 
 def test_lines_are_those_that_telemetry_writes() -> None:
@@ -114,7 +144,7 @@ def test_a_simulated_run_holds_together(tmp_path: Path) -> None:
         LEARNING,
         [Life(1, 200)],
         FEW,
-        machines=Machines(("a", "b", "c")),
+        machines=Machines(("a", "b", "c"), device="cpu"),
         link=Link(always(GBIT_S), 1000),
         work=Work(slowed_s=only(1, 0.3)),
     )
@@ -125,12 +155,24 @@ def test_a_simulated_run_holds_together(tmp_path: Path) -> None:
 
     assert tables.unread_lines == 0
     assert len(steps) == 3 * 200
-    parts = steps.groups["parts_s"]
-    np.testing.assert_allclose(np.sum(list(parts.values()), axis=0), steps["step_s"], atol=1e-4)
-    waits = parts["communication"].reshape(3, 200)
-    assert (waits.argmin(axis=0) == 1).mean() > 0.95  # the straggler waits least
-    assert waits.min(axis=0).mean() == pytest.approx(truth.network_s, rel=1e-3)
-    assert (waits.max(axis=0) - waits.min(axis=0)).mean() == pytest.approx(truth.straggling_s, 1e-3)
+    parts = {name: part.reshape(3, 200) for name, part in steps.groups["parts_s"].items()}
+    step_s = steps["step_s"].reshape(3, 200)
+    np.testing.assert_allclose(np.sum(list(parts.values()), axis=0), step_s, atol=1e-4)
+    # From the end of one small message, which all leave together, to that of the next.
+    after = (parts["checkpoint"] + parts["optimizer"] + parts["rest"])[:, :-1]
+    ready = after + sum(parts[name][:, 1:] for name in ("data", "forward", "backward"))
+    done = ready + parts["communication"][:, 1:]
+    agreed = done + parts["agreement"][:, 1:]
+    followed = np.isin(
+        np.arange(1, 200), FEW["evaluation.every_steps"] * np.arange(1, 4), None, True
+    )
+    np.testing.assert_allclose(np.ptp(agreed[:, followed], axis=0), 0, atol=1e-3)
+    assert (ready.argmax(axis=0) == 1).mean() > 0.95  # the straggler
+    network = (done.max(axis=0) - ready.max(axis=0))[followed]
+    assert network.mean() == pytest.approx(truth.network_s, rel=0.01)
+    assert np.ptp(ready, axis=0)[followed].mean() == pytest.approx(truth.straggling_s, rel=0.01)
+    # Ranks leave the all-reduce at moments of their own.
+    assert (done.max(axis=0) - done.min(axis=0))[followed].mean() > 0.3 * truth.network_s
 
     readings = tables[SensorReading]
     sent = readings.groups["values"]["network/eth0/sent_bytes_total"][readings["rank"] == 0]
@@ -166,4 +208,25 @@ def test_network_time_beside_backward_is_not_exposed() -> None:
 
     assert exposed(0.0) == pytest.approx(1.0)
     assert exposed(0.6) == pytest.approx(0.4)
-    assert exposed(1.0) == pytest.approx(0.0)
+    assert exposed(1.0) == pytest.approx(0.0, abs=1e-3)
+
+
+def test_the_peak_rates_are_flat_at_both_ends_of_a_capped_hop(tmp_path: Path) -> None:
+    world = World(
+        LEARNING,
+        [Life(1, 50)],
+        FEW | {"training.steps": 50},
+        machines=Machines(("a", "b", "c")),
+        link=Link(always(10 * GBIT_S), 10_000, send_rate=only(1, GBIT_S, 10 * GBIT_S)),
+    )
+    write_run(world, tmp_path / "run")
+    readings = read_tables(RunDir(tmp_path / "run"))[SensorReading]
+
+    def highest(rank: int, direction: str) -> float:
+        peaks = readings.groups["values"][f"network/eth0/{direction}_peak_bytes_per_s"]
+        return float(np.median(peaks[readings["rank"] == rank])) / GBIT_S
+
+    assert highest(1, "sent") == pytest.approx(1, rel=0.05)
+    assert highest(2, "received") == pytest.approx(1, rel=0.05)
+    for rank, direction in ((0, "sent"), (1, "received"), (2, "sent"), (0, "received")):
+        assert highest(rank, direction) > 1.5
