@@ -24,6 +24,9 @@ SAME: Sequence[Sequence[tuple[str, str]]] = (
 MENTIONS = (
     re.compile(r"(mean step) (?:of|is|was|took|takes) (\S+ (?:µs|ms|s|min)\b)"),
     re.compile(r"(computing(?:, [a-z]+ ranks?)?) (?:takes|took|is|was) (\S+ %)"),
+    re.compile(
+        r"(validation loss)(?:,| is(?: still at)?| has come to rest at| rests at) (\S+ nats)"
+    ),
 )
 WAITING = {"network-bound", "latency-bound", "straggler", "input-bound"}
 TRAFFIC_DECIDES = re.compile(

@@ -4,7 +4,7 @@ from dragoman.cli.lab import _facts, _named, _node_rates
 from dragoman.errors import UserError
 from dragoman.lab.status import Disk, NodeStatus
 
-NODE = NodeStatus("node1", "10.0.0.1", None, 0, 0, 0.0, 0.0, True, False, False, (), None, ())
+NODE = NodeStatus("node1", "10.0.0.1", None, None, 0, 0, 0.0, 0.0, True, False, False, (), None, ())
 
 
 def test_rates_of_single_hosts_go_by_number_or_name():

@@ -43,11 +43,10 @@ def _advice(run: RunFacts, causes: Causes) -> list[Advice]:
             return [
                 *_look_at_link(run, causes),
                 *_other_traffic(run, causes),
-                _larger_updates(run),
-                *fewer_hosts(run, causes),
+                *_less_traffic(run, causes),
             ]
         case "latency-bound":
-            return [_larger_updates(run), *fewer_hosts(run, causes)]
+            return _less_traffic(run, causes)
         case "straggler":
             unevenly = causes.is_shared_unevenly
             return advice.on_lateness(run, found.late, found.split, causes.crowded, unevenly)
@@ -120,6 +119,12 @@ def _other_traffic(run: RunFacts, causes: Causes) -> list[Advice]:
     return [Advice(text, advice.on_host(run, most.host, "ss --tcp --info --processes"))]
 
 
+def _less_traffic(run: RunFacts, causes: Causes) -> list[Advice]:
+    """Returns the ways to send less, the one that saves most first."""
+    ways = [_larger_updates(run), *fewer_hosts(run, causes)]
+    return sorted(ways, key=lambda advice: -(advice.saves_s or 0.0))
+
+
 def _larger_updates(run: RunFacts) -> Advice:
     tokens = LARGER_UPDATES * run.config.training.tokens_per_update
     return Advice(
@@ -154,7 +159,7 @@ def fewer_hosts(
     who = f"without {listed(capped)}" if left else f"on {count(then.hosts, 'host')} alone"
     text = (
         f"Train {who}: a step would take about {seconds(then.step_s)} instead of "
-        f"{seconds(step_s)}, and a token cost less."
+        f"{seconds(step_s)}, and each token would cost less."
     )
     saves_s = (1 - 1 / then.speed_up) * advice.total_s(run, "step_s")
     found = advice.on_hosts(run, left or hosts[: then.hosts], text, saves_s)

@@ -119,7 +119,7 @@ def answer(run: RunFacts) -> Finding:
     evidence += _forecast_figures(forecast, pace, config.cost.currency, last_step)
     level = level_of(after, run.record.vocabulary)
     evidence.append(
-        Figure("loss, of that of guessing", level.share, "share", note="lower is better")
+        Figure("loss, of that of guessing", level.share, "share", note="median of the newest three")
     )
     phase = phase_of(config, last_step)
     verdict, confidence = verdict_in(phase, forecast)

@@ -30,7 +30,9 @@ SURPRISE = "the model's surprise per piece of a word; lower is better"
 @dataclass(frozen=True)
 class Level:
     loss: float
-    """Median of the newest evaluations, nats."""
+    """Of the newest evaluation, nats: the one that is shown."""
+    usual_loss: float
+    """Median of the newest evaluations, nats: the one that is judged, since single ones stray."""
     guessing: float
     """Loss of a uniform guess among all pieces, nats."""
     bleu: float
@@ -40,7 +42,7 @@ class Level:
 
     @property
     def share(self) -> float:
-        return self.loss / self.guessing
+        return self.usual_loss / self.guessing
 
     @property
     def has_learned_nothing(self) -> bool:
@@ -60,7 +62,8 @@ def level_of(evaluations: Evaluations, vocabulary: int) -> Level:
     newest = slice(-_NEWEST, None)
     gaps = evaluations.validation_loss[newest] - evaluations.train_sample_loss[newest]
     return Level(
-        loss=float(np.median(evaluations.validation_loss[newest])),
+        loss=float(evaluations.validation_loss[-1]),
+        usual_loss=float(np.median(evaluations.validation_loss[newest])),
         guessing=math.log(max(2, vocabulary)),
         bleu=float(bleu.max()) if len(bleu) else math.nan,
         gap=float(np.median(gaps)),

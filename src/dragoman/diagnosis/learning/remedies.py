@@ -43,11 +43,11 @@ def train_on(run: RunFacts, until_step: int, because: str) -> list[Advice]:
         what = f"Train a new run with a schedule that ends at step {until_step:,}"
     elif run.record.checkpoints:
         newest = run.record.checkpoints[-1].step
-        what = f"Train on to step {until_step:,}, from the checkpoint of step {newest:,}"
+        what = f"Continue training to step {until_step:,}, from the checkpoint of step {newest:,}"
     else:
         what = (
-            f"Train on to step {until_step:,}, where this run has its checkpoints (there are none "
-            "in this folder)"
+            f"Continue training to step {until_step:,}, where this run has its checkpoints (there "
+            "are none in this folder)"
         )
     return [Advice(f"{what}: {because}.", command)]
 
@@ -152,7 +152,7 @@ def without_leaks(run: RunFacts, because: str) -> list[Advice]:
         return []
     return [
         Advice(
-            f"Train anew without the held-out pairs: {because}.",
+            f"Start a new run without the held-out pairs: {because}.",
             train_command(run, {"cleaning.drop_leaks": True}, new_run=True),
         )
     ]

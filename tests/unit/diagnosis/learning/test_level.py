@@ -45,7 +45,7 @@ def test_a_level_is_that_of_the_newest_evaluations_and_of_the_best_bleu():
     bleu = np.array([1.0, 9.0, math.nan, 22.0, 20.0])
     columns = Evaluations(np.arange(5.0), losses, losses - 0.5, bleu, *[nothing] * 4)
     found = level_of(columns, 32768)
-    assert (found.loss, found.bleu) == (2.0, 22.0)
+    assert (found.loss, found.usual_loss, found.bleu) == (7.0, 2.0, 22.0)
     assert found.gap == pytest.approx(0.5)
     assert found.share == pytest.approx(2.0 / math.log(32768))
 
