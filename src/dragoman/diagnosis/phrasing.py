@@ -73,6 +73,9 @@ def megabytes(number_of_bytes: float) -> str:
 
 
 def percent(share: float) -> str:
+    """71 %, 2.5 %, under 0.1 %."""
+    if 0 < abs(share) < 0.0005:
+        return "under 0.1 %"
     return f"{100 * share:.1f} %" if abs(share) < 0.0995 else f"{100 * share:,.0f} %"
 
 
@@ -110,7 +113,9 @@ def loss(value: float | None) -> str:
 
 
 def money(value: float, currency: str) -> str:
-    """12.50 USD, 3,120 USD."""
+    """12.50 USD, 3,120 USD, 0.00042 BTC."""
+    if 0 < abs(value) < 0.0995:
+        return f"{value:.2g} {currency}"
     return f"{value:,.2f} {currency}" if abs(value) < 999.995 else f"{value:,.0f} {currency}"
 
 

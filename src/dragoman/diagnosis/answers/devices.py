@@ -19,7 +19,15 @@ from dragoman.diagnosis.phrasing import listed, percent
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed import advice
-from dragoman.diagnosis.speed.bottleneck import BOUND_SHARE, FEW_STEPS, Shares
+from dragoman.diagnosis.speed.bottleneck import (
+    BOUND_SHARE,
+    FEW_STEPS,
+    NOBODY,
+    Late,
+    Shares,
+    candidates,
+)
+from dragoman.diagnosis.speed.causes import WAITED_FOR
 from dragoman.diagnosis.speed.device_use import (
     AT_THE_LIMIT,
     FULLY,
@@ -58,6 +66,7 @@ def answer(run: RunFacts) -> Finding:
     use = use_of(run, loads, crowded)
     figures = recorded(*_figures(use), *_host_figures(run, loads))
     verdict = verdict_of(use)
+    late = speed.bottleneck.late if speed.bottleneck else NOBODY
     if verdict == "fully used" and speed.bottleneck and speed.bottleneck.verdict in WAITING:
         verdict = "partly used"
     if verdict is None:
@@ -69,10 +78,10 @@ def answer(run: RunFacts) -> Finding:
     return Finding(
         verdict=verdict,
         confidence=_confidence(use, len(speed.rows), bool(run.step_parts.missing_ranks)),
-        sentence=answer_in_words(use, speed.shares),
+        sentence=answer_in_words(use, speed.shares, late),
         evidence=figures,
         advice=_advice(run, use, verdict, crowded),
-        plain=_plain(use, verdict, speed.shares),
+        plain=_plain(use, verdict, speed.shares, late),
     )
 
 
@@ -83,7 +92,7 @@ def verdict_of(use: DeviceUse) -> str | None:
             return None
         if use.flops >= GOOD_EFFICIENCY:
             return "fully used"
-        return "partly used" if use.flops >= POOR_EFFICIENCY else "mostly waiting"
+        return "partly used"  # for whom or what it waits, and how long, is not known
     if use.computing < MOSTLY_WAITING:
         return "mostly waiting"
     if use.computing < FULLY or use.efficiency < POOR_EFFICIENCY or use.is_crowded_out:
@@ -101,11 +110,11 @@ def _confidence(use: DeviceUse, steps: int, lacks_ranks: bool) -> Confidence:
     return "high" if is_backed and not lacks_ranks else "medium"
 
 
-def _plain(use: DeviceUse, verdict: str, shares: Shares) -> str:
+def _plain(use: DeviceUse, verdict: str, shares: Shares, late: Late) -> str:
     if verdict == "fully used":
-        return f"Yes: the {use.name} computed almost all of the time."
+        return f"Yes: in the steps, the {use.name} computed almost all of the time."
     no = "No" if verdict == "mostly waiting" else "Partly"
-    waits = _waits(shares)
+    waits = _waits(shares, late)
     largest = max(waits, key=lambda what: waits[what], default="")
     longest = waits.get(largest, 0.0)
     if use.is_crowded_out and longest < 1 - MOSTLY_WAITING:
@@ -114,7 +123,7 @@ def _plain(use: DeviceUse, verdict: str, shares: Shares) -> str:
         for_what = ""
         if longest > 0:
             for_what = f", and wait mostly for {largest.replace('rank', 'worker')}"
-        return f"{no}: the {use.name} compute {percent(use.computing)} of the time{for_what}."
+        return f"{no}: the {use.name} compute {percent(use.computing)} of a step{for_what}."
     if math.isnan(use.computing):
         return f"{no}: the {use.name} reach {percent(use.flops)} of the speed they can reach."
     if use.held_back:
@@ -124,12 +133,12 @@ def _plain(use: DeviceUse, verdict: str, shares: Shares) -> str:
     return f"{no}: the {use.name} are busy all the time, but far below the speed they can reach."
 
 
-def answer_in_words(use: DeviceUse, shares: Shares) -> str:
+def answer_in_words(use: DeviceUse, shares: Shares, late: Late = NOBODY) -> str:
     sentences = []
     if not math.isnan(use.computing):
         waits = [
             f"{percent(share)} of it for {what}"
-            for what, share in _waits(shares).items()
+            for what, share in _waits(shares, late).items()
             if share >= WORTH_NAMING
         ]
         also = f"; the rank that is ready first waits {listed(waits)}" if waits else ""
@@ -151,15 +160,13 @@ def answer_in_words(use: DeviceUse, shares: Shares) -> str:
     return " ".join([*sentences, *_sensors_in_words(use, shares), *_reasons_in_words(use)])
 
 
-def _waits(shares: Shares) -> dict[str, float]:
-    """Returns the share of each thing that a step waits for, but for those not recorded."""
-    found = {
-        "the network": shares.network,
-        "the slowest rank": shares.straggling,
-        "data": shares.data,
-        "a checkpoint's copy": shares.checkpoint,
-    }
-    return {what: share for what, share in found.items() if not math.isnan(share)}
+def _waits(shares: Shares, late: Late) -> dict[str, float]:
+    """Returns the share of each thing that a step waits for, as the bottleneck counts it; without
+    those that were not recorded."""
+    found = {WAITED_FOR[verdict]: share for verdict, share in candidates(shares, late).items()}
+    if math.isnan(shares.network):
+        del found[WAITED_FOR["network-bound"]], found[WAITED_FOR["straggler"]]
+    return {**found, "a checkpoint's copy": shares.checkpoint}
 
 
 def _sensors_in_words(use: DeviceUse, shares: Shares) -> list[str]:

@@ -7,7 +7,8 @@ import numpy as np
 
 from dragoman.config import CostSettings
 from dragoman.diagnosis.findings import Advice, Figure, Finding, unknown
-from dragoman.diagnosis.phrasing import count, listed, percent, wall_time
+from dragoman.diagnosis.learning.power_law import LEAST_POINTS
+from dragoman.diagnosis.phrasing import count, listed, money, percent, wall_time
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepParts
@@ -31,8 +32,10 @@ STARTS_MUCH = 0.10
 EVALUATES_MUCH = 0.20
 EVALUATES_WELL = 0.05
 """Of the time: so much evaluating still shows how a run goes."""
-FEWEST_EVALUATIONS = 5
-"""Of a run: fewer do not show how it goes."""
+FEWEST_EVALUATIONS = LEAST_POINTS + 2
+"""Of a run: fewer do not show how it goes, and those of the warm-up do not count."""
+TAKES_MUCH = 0.20
+"""Of the time: something else than steps is worth a word beside them."""
 FEWEST_SENTENCES = 200
 """Translated in an evaluation: BLEU of fewer is mostly noise."""
 
@@ -134,18 +137,10 @@ def _sentence(run: RunFacts, spent: TimeSpent, waiting: Waiting) -> str:
     took = "The run has taken" if is_running else "The run took"
     so_far = " so far" if is_running else ""
     within = f" in {len(run.attempts)} attempts" if len(run.attempts) > 1 else ""
-    parts = {
-        "went to the steps of the model": spent.training_s,
-        "to steps that had to be done again": spent.repeated_s,
-        "to evaluating": spent.evaluating_s,
-        "to starting": spent.starting_s,
-        "to being down between attempts": spent.down_s,
-        "to standing still": spent.still_s,
-        "to all else": spent.other_s,
-    }
+    parts = {"the steps of the model": spent.training_s, **_beside_steps(spent)}
     named = [
-        f"{percent(part_s / spent.wall_s)} {what}"
-        for what, part_s in parts.items()
+        f"{percent(part_s / spent.wall_s)} {'to' if place else 'went to'} {what}"
+        for place, (what, part_s) in enumerate(parts.items())
         if spent.wall_s and part_s >= WORTH_NAMING * spent.wall_s
     ]
     spent_on = f": {listed(named)}" if named else ""
@@ -155,9 +150,21 @@ def _sentence(run: RunFacts, spent: TimeSpent, waiting: Waiting) -> str:
         sentence += f" {count(len(faults.faults), 'fault')} cost {wall_time(faults.cost_s)} of it."
     if prices.host_per_hour:
         cost = cost_of(run.attempts, prices.host_per_hour)
-        sentence += f" At the configured price it cost {cost:,.2f} {prices.currency}{so_far}."
+        sentence += f" At the configured price it cost {money(cost, prices.currency)}{so_far}."
     sentences = (sentence, _starting_in_words(run, spent), _waiting_in_words(run, waiting))
     return " ".join(each for each in sentences if each)
+
+
+def _beside_steps(spent: TimeSpent) -> dict[str, float]:
+    """Returns what took time beside the steps of the model, with its seconds."""
+    return {
+        "steps that had to be done again": spent.repeated_s,
+        "evaluating": spent.evaluating_s,
+        "starting": spent.starting_s,
+        "being down between attempts": spent.down_s,
+        "standing still": spent.still_s,
+        "all else": spent.other_s,
+    }
 
 
 def _starting_in_words(run: RunFacts, spent: TimeSpent) -> str:
@@ -189,7 +196,7 @@ def _waiting_in_words(run: RunFacts, waiting: Waiting) -> str:
     if not prices.host_per_hour:
         hours = wall_time(waiting.total_s)
         return f"{percent(share)} of that time ({hours}) was waiting: {listed(parts)}."
-    paid = f"{waiting.host_s / 3600 * prices.host_per_hour:,.2f} {prices.currency}"
+    paid = money(waiting.host_s / 3600 * prices.host_per_hour, prices.currency)
     return f"{percent(share)} of that money ({paid}) paid for waiting: {listed(parts)}."
 
 
@@ -200,11 +207,17 @@ def _plain(run: RunFacts, spent: TimeSpent, waiting: Waiting) -> str:
     what = "that time was waiting"
     if prices.host_per_hour:
         cost = cost_of(run.attempts, prices.host_per_hour)
-        plain += f" and cost {cost:,.0f} {prices.currency}"
+        plain += f" and cost {money(cost, prices.currency)}"
         what = "that paid for waiting"
     if is_running:
         plain += " so far"
-    return f"{plain}; {percent(share)} of {what}." if share >= WORTH_PRICING else f"{plain}."
+    beside = _beside_steps(spent) if spent.wall_s else {}
+    del beside["standing still"]  # that is waiting, too
+    largest = max(beside, key=lambda each: beside[each])
+    parts = [f"{percent(share)} of {what}"] if share >= WORTH_PRICING else []
+    if beside[largest] >= TAKES_MUCH * spent.wall_s:
+        parts.append(f"{percent(beside[largest] / spent.wall_s)} of the time went to {largest}")
+    return f"{'; '.join([plain, ', and '.join(parts)]) if parts else plain}."
 
 
 def _advice(run: RunFacts, spent: TimeSpent) -> list[Advice]:

@@ -45,6 +45,8 @@ def answer(run: RunFacts) -> Finding | None:
         fewer = teams.with_hosts(max(smaller, default=teams.now.hosts - 1))
     enough = teams.next_with_less_work()
     verdict = verdict_of(teams.now.hosts, more)
+    if fewer and _are_better(fewer, more):
+        verdict = "no"
     sentences = [
         _in_words(teams, more),
         _division_in_words(teams, more, enough),
@@ -64,7 +66,7 @@ def answer(run: RunFacts) -> Finding | None:
             *(_figures(fewer) if fewer else []),
         ],
         advice=_advice(run) if verdict != "yes" else [],
-        plain=_plain(verdict, more),
+        plain=_plain(verdict, more, fewer),
     )
 
 
@@ -76,22 +78,28 @@ def verdict_of(now_hosts: int, more: TeamPace) -> Verdict:
     return "little" if gain >= LEAST_GAIN else "no"
 
 
-def _plain(verdict: Verdict, more: TeamPace) -> str:
+def _plain(verdict: Verdict, more: TeamPace, fewer: TeamPace | None) -> str:
     gain, dearer = more.team.speed_up - 1, more.team.cost_factor - 1
     machine = f"{count(more.team.hosts)} machines"
     price = f"cost {100 * dearer:.0f} % more" if dearer >= 0.005 else "cost no more"
+    faster = f"about {100 * gain:.0f} % faster"
     match verdict:
         case "yes":
-            return (
-                f"Yes: {machine} would be about {100 * gain:.0f} % faster, and each token {price}."
-            )
+            return f"Yes: {machine} would be {faster}, and each token would {price}."
         case "little":
-            return (
-                f"A little: {machine} would be about {100 * gain:.0f} % faster, but each token "
-                f"would {price}."
-            )
-    faster = "slower" if gain < -LEAST_GAIN else "hardly faster"
-    return f"No: {machine} would be {faster}, and each token would {price}."
+            return f"A little: {machine} would be {faster}, but each token would {price}."
+    if gain <= LEAST_GAIN:
+        faster = "slower" if gain < -LEAST_GAIN else "hardly faster"
+    words = f"No: {machine} would be {faster}, and each token would {price}"
+    if fewer and _are_better(fewer, more):
+        alone = "1 machine alone" if fewer.team.hosts == 1 else f"{fewer.team.hosts} machines"
+        words += f"; even {alone} would be faster than now"
+    return f"{words}."
+
+
+def _are_better(fewer: TeamPace, more: TeamPace) -> bool:
+    """Returns whether the way to a faster run is fewer machines, not more."""
+    return fewer.team.speed_up > max(1 + LEAST_GAIN, more.team.speed_up)
 
 
 def _in_words(teams: Teams, pace: TeamPace) -> str:

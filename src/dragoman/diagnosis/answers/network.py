@@ -123,8 +123,8 @@ def _plain(facts: Causes) -> str:
         return f"No: {_share(shares.rest)} of the time went to something that is not timed."
     if facts.crowded:
         others = f"other programs slow {listed(list(facts.crowded))}"
-        return f"No: the machines spent most of the time computing, but {others}."
-    return "No: the machines spent most of the time computing, as they should."
+        return f"No: in the steps, the machines spent most of the time computing, but {others}."
+    return "No: in the steps, the machines spent most of the time computing, as they should."
 
 
 def _plain_now_and_then(facts: Causes) -> str:

@@ -15,6 +15,7 @@ from dragoman.diagnosis.speed.link_use import (
     MUCH_RETRANSMITTED,
     by_port,
     most_retransmitted,
+    passes_elsewhere,
 )
 from dragoman.telemetry.read.tables import known
 
@@ -22,6 +23,11 @@ from dragoman.telemetry.read.tables import known
 def traffic_in_words(hosts: Sequence[HostTraffic]) -> str:
     if not hosts:
         return "How many bytes passed was not recorded."
+    if passes_elsewhere(hosts):
+        return (
+            "The gradients pass where the kernel does not count bytes, as with InfiniBand, so the "
+            "rate of the link is not known."
+        )
     sent = [host.rates["sent"] for host in hosts]
     received = [host.rates["received"] for host in hosts]
     each = "Each host" if len(hosts) > 1 else hosts[0].host

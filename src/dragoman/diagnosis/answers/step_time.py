@@ -5,6 +5,7 @@ hangs are no example for the others, and are counted by themselves. Where a run 
 hosts or fewer, there is a mean for each of these layouts, and none over all of them.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -168,7 +169,10 @@ def _beyond(lost_s: float) -> str:
 def _plain(layout: LayoutPace, layouts: Sequence[LayoutPace]) -> str:
     with_hosts = f" with {layout_name(layout, layouts)}" if len(layouts) > 1 else ""
     took = f"A step took {in_three_digits(layout.split.step_s)} on average{with_hosts}"
-    largest = _largest_part(shares_of(layout.split))
+    shares = shares_of(layout.split)
+    # Where what ranks wait for each other is not known, computing holds some of it.
+    is_split = layout.ranks == 1 or not math.isnan(shares.network)
+    largest = _largest_part(shares) if is_split else ""
     return f"{took}, and most of that went to {largest}." if largest else f"{took}."
 
 
@@ -191,10 +195,11 @@ def _mean_in_words(
         why = why_this_layout(layout, layouts)
         where = f" with {layout_name(layout, layouts)}, {why},"
     mean, middle, most = map(in_three_digits, (layout.split.step_s, median, p95))
-    return (
-        f"The mean of {count(layout.steps, 'step')}{where} is {mean}, the median {middle}, and 95 "
-        f"of 100 took at most {most}: {layout.tokens_per_s:,.0f} target tokens a second."
-    )
+    pace = f"{layout.tokens_per_s:,.0f} target tokens a second"
+    words = f"The mean of {count(layout.steps, 'step')}{where} is {mean}"
+    if layout.steps < FEW_STEPS:
+        return f"{words}: {pace}."
+    return f"{words}, the median {middle}, and 95 of 100 took at most {most}: {pace}."
 
 
 def _with_first_steps_in_words(

@@ -31,6 +31,7 @@ from dragoman.diagnosis.speed.link_use import (
     MUCH_RETRANSMITTED,
     counted_against_predicted,
     most_retransmitted,
+    passes_elsewhere,
 )
 from dragoman.diagnosis.speed.overview import speed_of
 from dragoman.diagnosis.speed.step_variation import (
@@ -44,6 +45,7 @@ from dragoman.distributed.ring_bytes import bytes_per_step
 
 MUCH_SCATTER = 0.05
 """Relative: bytes that vary less cannot explain anything, steps that vary less need not be."""
+NO_BYTES = ByteVariation(0, math.nan, None)
 WORTH_BLAMING = 0.3
 """Of the variance of the steps' time: less is nobody's cause."""
 
@@ -81,7 +83,7 @@ def answer(run: RunFacts) -> Finding:
         comparison_of(layouts, run.config.cost),
         _what_sets_the_time(causes, layouts),
         _now_and_then(causes),
-        _why_steps_differ(steps, sent_bytes),
+        _why_steps_differ(steps, sent_bytes if verdict != "no traffic" else NO_BYTES),
     ]
     return Finding(
         verdict=verdict,
@@ -116,10 +118,12 @@ def _plain(layout: LayoutPace, verdict: str, causes: Causes | None) -> str:
     if layout.hosts == 1:
         return "All workers are in one machine, so nothing has to travel between machines."
     sends = f"Each machine sends {size(layout.sent_bytes)} in every step"
+    if passes_elsewhere(layout.traffic):
+        sends = "The gradients take a way on which bytes are not counted"
     match verdict:
         case "more than predicted":
             sends += ", more than this training needs"
-        case "less than predicted":
+        case "less than predicted" if not passes_elsewhere(layout.traffic):
             sends += ", less than expected"
     if causes is None:
         return f"{sends}."
@@ -172,6 +176,8 @@ def _comparison(
             if again > MUCH_RETRANSMITTED:
                 return f"{words}; {percent(again)} of the packets were sent again."
             return words + ": something else uses the same interface while steps are done."
+    if passes_elsewhere(layout.traffic):
+        return words + ": they pass where the kernel does not count, as with InfiniBand."
     return words + ": gradients travel in fewer bytes, or some of them over another interface."
 
 
@@ -201,7 +207,7 @@ def _what_sets_the_time(causes: Causes | None, layouts: Sequence[LayoutPace]) ->
     match found.verdict:
         case "network-bound":
             return (
-                f"The traffic sets the time of a step{since}: sending these bytes takes "
+                f"The traffic sets the time of a step{since}: sending the gradients takes "
                 f"{network_s} that no computing hides."
             )
         case "latency-bound":

@@ -23,6 +23,8 @@ from dragoman.telemetry.read.tables import Array, group_column
 Way = Literal["sent", "received"]
 WAYS: Sequence[Way] = ("sent", "received")
 
+BURST_S = 0.1
+"""Over which the sensors measure a burst."""
 FEWEST_READINGS = 5
 """Of each port, while it was busy."""
 BUSY_SHARE = 0.25

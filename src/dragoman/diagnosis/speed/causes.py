@@ -11,14 +11,19 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.host_traffic import HostTraffic
 from dragoman.diagnosis.run.hosts import LOOPBACK
 from dragoman.diagnosis.speed.bottleneck import Verdict
-from dragoman.diagnosis.speed.capped import Cap, PortRates, cap_of, port_rates
+from dragoman.diagnosis.speed.capped import BURST_S, WAYS, Cap, PortRates, cap_of, port_rates
 from dragoman.diagnosis.speed.foreign_load import MUCH_TAKEN, ProcessorLoad, loads_of
 from dragoman.diagnosis.speed.intermittent import Intermittent, intermittent
+from dragoman.diagnosis.speed.link_use import passes_elsewhere
 from dragoman.diagnosis.speed.overview import SpeedFacts
 from dragoman.diagnosis.speed.phases import RunBottleneck, evidence_of
 from dragoman.diagnosis.speed.what_if import ProjectedSteps, projected_steps
 from dragoman.diagnosis.speed.work_shares import work_shares
 from dragoman.telemetry.read.tables import Array, known
+
+SHOWS_BURSTS = 1.5
+"""Times what a burst is measured over: in shorter waiting it holds computing as well, and its rate
+is a mean and no limit."""
 
 WAITED_FOR: Mapping[Verdict, str] = {
     "network-bound": "the network",
@@ -58,7 +63,8 @@ def causes_of(run: RunFacts, speed: SpeedFacts, found: RunBottleneck) -> Causes:
     if bad is not None and bad_for == WAITED_FOR["network-bound"]:
         waited_s, slow = bad.bad_s, held[bad.is_bad]
         is_network = found.verdict != "latency-bound"
-    cap = _cap_over(run, slow) if is_network else None
+    is_network = is_network and not passes_elsewhere(speed.hosts)
+    cap = _cap_over(run, slow, waited_s) if is_network else None
     return Causes(
         found=found,
         speed=speed,
@@ -112,8 +118,9 @@ def _intermittent(run: RunFacts, rows: Array, verdict: Verdict) -> tuple[Intermi
     return max(found, key=lambda one: one[0].step_share * one[0].bad_s, default=(None, ""))
 
 
-def _cap_over(run: RunFacts, rows: Array) -> Cap | None:
-    """Returns which port holds the ring back in these steps, as far as it can be told."""
+def _cap_over(run: RunFacts, rows: Array, waited_s: float) -> Cap | None:
+    """Returns which port holds the ring back in these steps, as far as it can be told; in each of
+    them all wait for so long."""
     hosts = run.host_traffic
     if len(hosts) < 2 or any(host.interface == LOOPBACK for host in hosts):
         return None
@@ -124,6 +131,8 @@ def _cap_over(run: RunFacts, rows: Array) -> Cap | None:
         if sensors is None:
             return None
         ports.append(port_rates(sensors, host.interface, spans))
+    if waited_s < SHOWS_BURSTS * BURST_S:
+        ports = [port._replace(bursts={way: np.empty(0) for way in WAYS}) for port in ports]
     return cap_of(ports)
 
 

@@ -2,6 +2,7 @@
 Pure."""
 
 import math
+from collections import Counter
 from typing import NamedTuple
 
 from dragoman.diagnosis.run.facts import RunFacts
@@ -70,10 +71,13 @@ class Teams(NamedTuple):
 
 
 def teams_of(run: RunFacts) -> Teams | None:
-    """Returns None where no step was recorded, or what its network took was not."""
+    """Returns None where no step was recorded, what its network took was not, or hosts differ."""
     layouts = layouts_of(run)
     now = max(layouts, key=lambda layout: max(layout.attempts), default=None)
     if now is None or (now.ranks > 1 and math.isnan(now.split.network_s)):
+        return None
+    hosts = next(a.hosts.values() for a in run.attempts if a.number == max(now.attempts))
+    if len(set(Counter(hosts).values())) > 1:  # a mean of unequal hosts is none of them
         return None
     micro_batches = micro_batches_of(
         work_shares(run).padded_tokens, run.config.training.micro_batch_tokens, now.ranks

@@ -78,7 +78,7 @@ def test_waiting_outside_of_collectives_is_not_blamed_on_them():
         ({"is_gpu": False, "cpu": 1.0, "crowd": "others"}, "partly used"),
         ({"is_gpu": True, "crowd": "others"}, "fully used"),  # of the host's processors only
         ({"computing": math.nan, "flops": 0.5}, "fully used"),
-        ({"computing": math.nan, "flops": 0.05}, "mostly waiting"),
+        ({"computing": math.nan, "flops": 0.05}, "partly used"),
         ({"computing": math.nan, "flops": math.nan}, None),
     ],
 )

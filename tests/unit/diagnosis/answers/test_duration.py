@@ -52,9 +52,15 @@ def with_evaluations(run, every, steps=100):
 def test_an_interval_is_advised_with_which_evaluating_takes_little(tmp_path):
     found = duration.answer(read(with_evaluations(new_run(tmp_path), every=5)))
 
-    # Every 200 steps it would take a twentieth, but five evaluations should be left of 100 steps.
-    assert [advice.command for advice in found.advice] == ["evaluation.every_steps = 20"]
-    assert found.advice[0].saves_s == pytest.approx(200 * (1 - 5 / 20))
+    # Every 200 steps it would take a twentieth, but eight evaluations should be left of 100 steps.
+    assert [advice.command for advice in found.advice] == ["evaluation.every_steps = 12"]
+    assert found.advice[0].saves_s == pytest.approx(200 * (1 - 5 / 12))
+
+
+def test_what_takes_much_time_beside_the_steps_is_in_the_plain_sentence(tmp_path):
+    found = duration.answer(read(with_evaluations(new_run(tmp_path), every=5)))
+
+    assert found.plain.endswith(" of the time went to evaluating.")
 
 
 def test_few_evaluations_become_smaller_ones(tmp_path):

@@ -98,3 +98,10 @@ def test_runs_that_change_have_a_mean_for_each_number_of_hosts(tmp_path):
     assert "4 hosts are slower and dearer than 2 hosts were" in found.sentence
     assert figure(found, "mean step") == figure(network.answer(facts), "mean step")
     assert "slow steps" not in " ".join(figure.name for figure in found.evidence)
+
+
+@pytest.mark.parametrize(("steps", "has_percentiles"), [(4, False), (40, True)])
+def test_few_steps_have_no_percentiles_in_words(tmp_path, steps, has_percentiles):
+    run = write_steps(new_run(tmp_path), lambda *_: with_parts(), steps=steps)
+
+    assert ("95 of 100" in step_time.answer(read(run)).sentence) == has_percentiles

@@ -168,3 +168,14 @@ def test_one_worker_has_no_traffic(tmp_path):
     facts = read(write_steps(new_run(tmp_path), lambda *_: with_parts(), ranks=1))
 
     assert traffic.answer(facts).verdict == "no traffic"
+
+
+def test_gradients_that_take_another_way_are_not_said_to_be_few_bytes(tmp_path):
+    parts = with_parts(communication=2.0)
+    run = write_steps(new_run(tmp_path), lambda *_: parts, more=traffic_of(sent=9e3))
+    found = traffic.answer(read(run))
+
+    assert found.verdict == "less than predicted"
+    assert "kB" not in found.plain
+    assert "sets the pace" in found.plain
+    assert "as with InfiniBand" in found.sentence

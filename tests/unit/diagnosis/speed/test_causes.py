@@ -108,3 +108,36 @@ def test_hardware_that_gives_its_time_to_others_slows_a_host_whatever_its_ranks_
 
     assert list(found) == ["host-1"]
     assert others_take(found["host-1"]) == pytest.approx(0.45)
+
+
+def test_waiting_shorter_than_a_burst_is_measured_by_its_bytes(tmp_path):
+    """A tenth of a second holds computing as well: its rate is a mean, and no cap."""
+    short = with_parts(communication=0.08, forward=0.01, backward=0.01, optimizer=0.0, rest=0.0)
+
+    def sensors(rank, end):
+        names = [f"network/eth0/{way}_bytes_total" for way in WAYS]
+        peaks = [f"network/eth0/{way}_peak_bytes_per_s" for way in WAYS]
+        values = [
+            dict.fromkeys(names, CAP * s) | dict.fromkeys(peaks, CAP) for s in range(11, int(end))
+        ]
+        found = SensorsFound(f"host-{rank}", ["network"], {}, link_bytes_per_s={"eth0": GBIT_S})
+        readings = ((11.0 + place, SensorReading(each)) for place, each in enumerate(values))
+        return [(1.0, found), *readings]
+
+    run = write_steps(
+        new_run(tmp_path), lambda *_: short, steps=200, more=traffic_of(5e6, 5e6), beside=sensors
+    )
+    found = causes(read(run))
+
+    assert found.found.verdict == "network-bound"
+    assert found.at_most == pytest.approx(5e6 / 0.08)
+
+
+def test_counters_that_see_no_gradients_tell_nothing_of_the_link(tmp_path):
+    parts = with_parts(communication=2.0)
+    run = write_steps(new_run(tmp_path), lambda *_: parts, more=traffic_of(sent=9e3))
+    found = causes(read(run))
+
+    assert found.found.verdict == "network-bound"
+    assert not found.is_slow_network
+    assert math.isnan(found.speed.link.carried)

@@ -11,6 +11,7 @@ from dragoman.diagnosis.speed.link_use import (
     counted_against_predicted,
     link_between,
     most_retransmitted,
+    passes_elsewhere,
 )
 from dragoman.diagnosis.speed.phases import RunBottleneck
 
@@ -85,3 +86,9 @@ def test_a_port_that_announces_much_more_than_passes_is_capped():
     assert capped_host(bottleneck(network_s=1.0), hosts) is None
     assert capped_host(bottleneck("latency-bound", network_s=2.0), hosts) is None
     assert capped_host(bottleneck(network_s=2.0), [host()]) is None
+
+
+def test_bytes_that_nobody_counts_pass_elsewhere():
+    assert passes_elsewhere([host("a", sent=9e3), host("b", sent=9e3)])
+    assert not passes_elsewhere([host("a"), host("b")])
+    assert not passes_elsewhere([host("a", sent=9e3)]), "one host has no way to another"

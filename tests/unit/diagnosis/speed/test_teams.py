@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.report.fake_run import started, step
@@ -49,3 +51,16 @@ def test_nothing_is_said_of_a_network_that_was_not_recorded(tmp_path):
 
 def test_nothing_is_said_of_a_run_without_steps(tmp_path):
     assert teams_of(read(new_run(tmp_path))) is None
+
+
+@pytest.mark.parametrize(("names", "is_projected"), [("aabb", True), ("aaab", False)])
+def test_nothing_is_projected_from_hosts_that_differ(tmp_path, names, is_projected):
+    parts = with_parts()
+    seconds = sum(parts.values())
+    run = new_run(tmp_path)
+    for rank, name in enumerate(names):
+        steps = [(10 + n * seconds, step(n, seconds, parts_s=parts)) for n in range(1, 31)]
+        begun = replace(started(rank=rank, ranks=len(names)), host=name)
+        run.with_events([(0.0, begun), *steps], rank=rank)
+
+    assert (teams_of(read(run)) is not None) == is_projected
