@@ -166,7 +166,7 @@ def _sentence(
         sentence,
         _starting_in_words(run, spent),
         _waiting_in_words(run, waiting),
-        sentence_of(_mostly_then(run, waiting, bottleneck)),
+        sentence_of(_when_worst(run, waiting, bottleneck)),
     )
     return " ".join(each for each in sentences if each)
 
@@ -204,13 +204,13 @@ def _waiting_in_words(run: RunFacts, waiting: Waiting) -> str:
     return f"{percent(share)} of that money ({paid}) paid for waiting: {listed(parts)}."
 
 
-def _mostly_then(run: RunFacts, waiting: Waiting, bottleneck: RunBottleneck | None) -> str:
-    """Says when most of the waiting was, where it is over; empty: it is not."""
+def _when_worst(run: RunFacts, waiting: Waiting, bottleneck: RunBottleneck | None) -> str:
+    """Says when the waiting was worst, where that is over; empty: it is not."""
     if bottleneck is None or not over_in_words(bottleneck):
         return ""
     if waiting_share(run, waiting) < WORTH_PRICING:
         return ""
-    return f"most of it was{in_a_word(bottleneck)}, and {over_in_words(bottleneck)}"
+    return f"the worst of it was{in_a_word(bottleneck)}, and {over_in_words(bottleneck)}"
 
 
 def _plain(
@@ -226,7 +226,7 @@ def _plain(
         what = "that paid for waiting"
     if is_running:
         plain += " so far"
-    then = f"; {then}" if (then := _mostly_then(run, waiting, bottleneck)) else ""
+    then = f"; {then}" if (then := _when_worst(run, waiting, bottleneck)) else ""
     return f"{plain}; {percent(share)} of {what}{then}." if share >= WORTH_PRICING else f"{plain}."
 
 

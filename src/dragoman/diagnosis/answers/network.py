@@ -321,10 +321,9 @@ def _when_in_words(found: RunBottleneck) -> str:
     when = when_it_holds(found)
     if not when:
         return ""
-    over = over_in_words(found)
-    over = f", and {over}" if over else ""
+    over = f"{over}, and " if (over := over_in_words(found)) else ""
     return (
-        f"That holds {when}{over}; over the whole run the mean step took "
+        f"That holds {when}; {over}over the whole run the mean step took "
         f"{seconds(found.run_split.step_s)}, {percent(shares_of(found.run_split).network)} "
         "of it for the network."
     )

@@ -63,9 +63,9 @@ def answer(run: RunFacts) -> Finding | None:
     own_share = shares_of(own).straggling
     sentences = [_uneven(own, own_share) if unevenly else _sentence(late, named, own, held)]
     if held and (when := when_it_holds(held)):
-        over = f", and {over}" if (over := over_in_words(held)) else ""
+        over = f"{over}, and " if (over := over_in_words(held)) else ""
         of_all = f"{seconds(split.straggling_s)} ({percent(share)})"
-        sentences.append(f"That holds {when}{over}; over the whole run ranks wait {of_all}.")
+        sentences.append(f"That holds {when}; {over}over the whole run ranks wait {of_all}.")
     if bad is not None:
         sentences.append(intermittent_in_words(bad, whom))
     if not unevenly:

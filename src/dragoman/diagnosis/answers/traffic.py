@@ -129,18 +129,18 @@ def _plain(layout: LayoutPace, verdict: str, causes: Causes | None) -> str:
         often = percent(causes.bad.step_share)
         return f"{sends}, and in {often} of the steps that takes much longer than in the others."
     found = causes.found
-    sets, is_set, when = "sets", "is set", in_a_word(found)
+    sets = f"sets the pace{in_a_word(found)}"
     if over_in_words(found):
-        sets, is_set, when = "set", "was set", f"{when}, but no longer"
+        sets = f"set the pace{in_a_word(found)}, which is over"
     match found.verdict:
         case "network-bound":
-            return f"{sends}, and that {sets} the pace of the training{when}."
+            return f"{sends}, and that {sets}."
         case "latency-bound":
-            return f"{sends}; not that but the long way of each message {sets} the pace{when}."
+            return f"{sends}; not that but the long way of each message {sets}."
         case "straggler":
-            return f"{sends}; the pace {is_set} by the slowest worker{when}, not by that."
+            return f"{sends}; not that but the slowest worker {sets}."
         case "input-bound":
-            return f"{sends}; the pace {is_set} by data that comes too slowly{when}, not by that."
+            return f"{sends}; not that but data that comes too slowly {sets}."
     return f"{sends}, which hardly slows the training down."
 
 
