@@ -9,6 +9,7 @@ from scenarios.interplay_cases import INTERPLAY_CASES
 from scenarios.layout_cases import LAYOUT_CASES
 from scenarios.learning_cases import LEARNING_CASES
 from scenarios.life_cases import LIFE_CASES
+from scenarios.moving_cases import MOVING_CASES
 from scenarios.network_cases import NETWORK_CASES
 from scenarios.overfitting_cases import OVERFITTING_CASES
 from scenarios.quality_cases import QUALITY_CASES
@@ -36,6 +37,8 @@ LATER_SCENARIOS: list[Scenario] = [
     *LAYOUT_CASES,
     *QUALITY_CASES,
     *ENDING_CASES,
+    *MOVING_CASES,
 ]
-"""Written without reading it, after it had been found to share the first ones' assumptions."""
+"""Written without reading it, after it had been found to share the first ones' assumptions; the
+moving ones, after a review had found worlds in which it was wrong."""
 SCENARIOS = [*FIRST_SCENARIOS, *LATER_SCENARIOS]

@@ -96,6 +96,11 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+def sentence_of(words: str) -> str:
+    """Returns the words with a capital in front and a period behind; nothing of nothing."""
+    return f"{words[0].upper()}{words[1:]}." if words else ""
+
+
 def scientific(number: float) -> str:
     """9.88e-4."""
     if number == 0:

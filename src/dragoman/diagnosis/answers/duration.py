@@ -8,13 +8,15 @@ import numpy as np
 from dragoman.config import CostSettings
 from dragoman.diagnosis.findings import Advice, Figure, Finding, unknown
 from dragoman.diagnosis.learning.power_law import LEAST_POINTS
-from dragoman.diagnosis.phrasing import count, listed, money, percent, wall_time
+from dragoman.diagnosis.phrasing import count, listed, money, percent, sentence_of, wall_time
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepParts
 from dragoman.diagnosis.speed import advice
 from dragoman.diagnosis.speed.bottleneck import FEW_STEPS
 from dragoman.diagnosis.speed.intervals import interval_for
+from dragoman.diagnosis.speed.overview import speed_of
+from dragoman.diagnosis.speed.phases import RunBottleneck, in_a_word, over_in_words
 from dragoman.diagnosis.speed.time_spent import (
     TimeSpent,
     Waiting,
@@ -46,11 +48,13 @@ def answer(run: RunFacts) -> Finding:
     still_s = math.fsum(silence.seconds for silence in run.silences if not silence.is_step)
     spent = time_spent(run.attempts, still_s)
     waiting = waiting_of(run.attempts, run.step_parts, run.silences)
+    speed = speed_of(run)
+    bottleneck = speed.bottleneck if speed else None
     saving_s = math.fsum(save.seconds for attempt in run.attempts for save in attempt.saves)
     return Finding(
         verdict=wall_time(spent.wall_s),
         confidence="high",
-        sentence=_sentence(run, spent, waiting),
+        sentence=_sentence(run, spent, waiting, bottleneck),
         evidence=[
             Figure("wall time", spent.wall_s, "s"),
             Figure("training", spent.training_s, "s", note="steps that the model is made of"),
@@ -70,7 +74,7 @@ def answer(run: RunFacts) -> Finding:
             *(_attempt_figure(attempt) for attempt in run.attempts),
         ],
         advice=_advice(run, spent),
-        plain=_plain(run, spent, waiting),
+        plain=_plain(run, spent, waiting, bottleneck),
     )
 
 
@@ -132,7 +136,9 @@ def _attempt_figure(attempt: Attempt) -> Figure:
     return Figure(f"attempt {attempt.number}", attempt.wall_s, "s", note=note)
 
 
-def _sentence(run: RunFacts, spent: TimeSpent, waiting: Waiting) -> str:
+def _sentence(
+    run: RunFacts, spent: TimeSpent, waiting: Waiting, bottleneck: RunBottleneck | None
+) -> str:
     is_running = run.attempts[-1].state == "training"
     took = "The run has taken" if is_running else "The run took"
     so_far = " so far" if is_running else ""
@@ -151,7 +157,12 @@ def _sentence(run: RunFacts, spent: TimeSpent, waiting: Waiting) -> str:
     if prices.host_per_hour:
         cost = cost_of(run.attempts, prices.host_per_hour)
         sentence += f" At the configured price it cost {money(cost, prices.currency)}{so_far}."
-    sentences = (sentence, _starting_in_words(run, spent), _waiting_in_words(run, waiting))
+    sentences = (
+        sentence,
+        _starting_in_words(run, spent),
+        _waiting_in_words(run, waiting),
+        sentence_of(_when_worst(run, waiting, bottleneck)),
+    )
     return " ".join(each for each in sentences if each)
 
 
@@ -200,7 +211,18 @@ def _waiting_in_words(run: RunFacts, waiting: Waiting) -> str:
     return f"{percent(share)} of that money ({paid}) paid for waiting: {listed(parts)}."
 
 
-def _plain(run: RunFacts, spent: TimeSpent, waiting: Waiting) -> str:
+def _when_worst(run: RunFacts, waiting: Waiting, bottleneck: RunBottleneck | None) -> str:
+    """Says when the waiting was worst, where that is over; empty: it is not."""
+    if bottleneck is None or not over_in_words(bottleneck):
+        return ""
+    if waiting_share(run, waiting) < WORTH_PRICING:
+        return ""
+    return f"the worst of it was{in_a_word(bottleneck)}, and {over_in_words(bottleneck)}"
+
+
+def _plain(
+    run: RunFacts, spent: TimeSpent, waiting: Waiting, bottleneck: RunBottleneck | None
+) -> str:
     is_running = run.attempts[-1].state == "training"
     plain = f"The run {'has taken' if is_running else 'took'} {wall_time(spent.wall_s)}"
     share, prices = waiting_share(run, waiting), run.config.cost
@@ -217,6 +239,8 @@ def _plain(run: RunFacts, spent: TimeSpent, waiting: Waiting) -> str:
     parts = [f"{percent(share)} of {what}"] if share >= WORTH_PRICING else []
     if beside[largest] >= TAKES_MUCH * spent.wall_s:
         parts.append(f"{percent(beside[largest] / spent.wall_s)} of the time went to {largest}")
+    if share >= WORTH_PRICING and (then := _when_worst(run, waiting, bottleneck)):
+        parts[0] += f"; {then}"
     return f"{'; '.join([plain, ', and '.join(parts)]) if parts else plain}."
 
 

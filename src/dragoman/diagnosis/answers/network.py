@@ -22,11 +22,17 @@ from dragoman.diagnosis.speed.bottleneck import (
     data_makes_late,
     shares_of,
 )
-from dragoman.diagnosis.speed.causes import Causes, causes_of, others_take
-from dragoman.diagnosis.speed.foreign_load import ProcessorLoad
+from dragoman.diagnosis.speed.causes import Causes, causes_of
+from dragoman.diagnosis.speed.foreign_load import ProcessorLoad, share_in_words
 from dragoman.diagnosis.speed.lateness import because_of_data, whose_waiting
 from dragoman.diagnosis.speed.overview import speed_of
-from dragoman.diagnosis.speed.phases import RunBottleneck, when_it_holds
+from dragoman.diagnosis.speed.phases import (
+    RunBottleneck,
+    in_a_word,
+    over_in_words,
+    when_it_holds,
+    whom_in_words,
+)
 from dragoman.diagnosis.speed.what_if import ProjectedSteps
 
 CLEARLY_LARGER = 0.10
@@ -97,7 +103,14 @@ def _without_communication(run: RunFacts, shares: Shares, evidence: Sequence[Fig
 
 
 def _plain(facts: Causes) -> str:
+    over = over_in_words(facts.found)
+    plain = _plain_verdict(facts)
+    return f"{plain.removesuffix('.')}; {over}." if over else plain
+
+
+def _plain_verdict(facts: Causes) -> str:
     found, shares = facts.found, shares_of(facts.found.split)
+    when = in_a_word(found)
     if facts.speed.ranks == 1:
         return "No: one worker did all the work, and sent nothing to other machines."
     if facts.bad is not None:
@@ -106,21 +119,22 @@ def _plain(facts: Causes) -> str:
         case "network-bound":
             waited = _share(shares.network)
             because = _because_of_cap(facts)
-            return f"Yes: the machines waited for the network {waited} of the time{because}."
+            return f"Yes: the machines waited for the network {waited} of the time{when}{because}."
         case "latency-bound":
             return (
-                f"Yes: the machines spent {_share(shares.network)} of the time waiting for short "
-                "messages, which take long on their way."
+                f"Yes: the machines spent {_share(shares.network)} of the time{when} waiting for "
+                "short messages, which take long on their way."
             )
         case "straggler":
             return f"No: {_who_is_late(facts)}"
         case "input-bound":
-            return f"No: the machines waited for their data {_share(shares.input)} of the time."
+            waited = _share(shares.input)
+            return f"No: the machines waited for their data {waited} of the time{when}."
     if shares.checkpoint >= BOUND_SHARE:
         waited = _share(shares.checkpoint)
-        return f"No: the machines waited for checkpoints to be copied {waited} of the time."
+        return f"No: the machines waited for checkpoints to be copied {waited} of the time{when}."
     if shares.rest >= BOUND_SHARE:
-        return f"No: {_share(shares.rest)} of the time went to something that is not timed."
+        return f"No: {_share(shares.rest)} of the time{when} went to something that is not timed."
     if facts.crowded:
         others = f"other programs slow {listed(list(facts.crowded))}"
         return f"No: in the steps, the machines spent most of the time computing, but {others}."
@@ -130,40 +144,51 @@ def _plain(facts: Causes) -> str:
 def _plain_now_and_then(facts: Causes) -> str:
     late, often = facts.found.late, _share(facts.bad.step_share if facts.bad else 0.0)
     whom = facts.bad_for
+    steps = f"of the steps{in_a_word(facts.found)}"
     if facts.found.verdict == "straggler" and late.is_always_the_same:
-        whom = late.who
+        whom = whom_in_words(facts.found)
     match facts.found.verdict:
         case "network-bound" | "latency-bound":
             because = _because_of_cap(facts)
-            return f"Yes, now and then: {often} of the steps waited long for {whom}{because}."
+            return f"Yes, now and then: {often} {steps} waited long for {whom}{because}."
         case "compute-bound":
             return f"Not in most steps, but {often} of them waited long for {whom}."
-    return f"No: now and then, in {often} of the steps, the machines waited long for {whom}."
+    return f"No: now and then, in {often} {steps}, the machines waited long for {whom}."
 
 
 def _because_of_cap(facts: Causes) -> str:
     if facts.cap is None or not (facts.cap.hosts or facts.cap.hop):
         return ""
-    if facts.cap.hop and not facts.cap.hosts:
-        sender, receiver = facts.cap.hop
-        return f", because the connection from {sender} to {receiver} is slow"
+    is_slow = "was slow" if facts.found.is_over else "is slow"
+    if facts.cap_turns:
+        each = [f"that {links.turn_in_words(turn)}" for turn in facts.cap_turns]
+        return f", because one connection {is_slow}: {listed(each)}"
     likely = "" if facts.cap.is_sure else "most likely "
-    return f", {likely}because the connection of {listed(list(facts.cap.hosts))} is slow"
+    return f", {likely}because the connection {links.place_of(facts.cap)} {is_slow}"
 
 
 def _who_is_late(facts: Causes) -> str:
-    late, share = facts.found.late, _share(shares_of(facts.found.split).straggling)
+    found, late = facts.found, facts.found.late
+    waited = f"{_share(shares_of(found.split).straggling)} of the time{in_a_word(found)}"
     if facts.is_shared_unevenly:
         return (
-            f"the machines waited for each other {share} of the time, because the work does not "
-            "divide evenly among them."
+            f"the machines waited for each other {waited}, because the work does not divide "
+            "evenly among them."
         )
+    if found.turns:
+        return f"the machines waited {waited} for one that is slow: {whom_in_words(found)}."
     if late.is_always_the_same:
-        slow = "which are slower" if late.are_several else "which is slower"
-        return f"the machines waited {share} of the time for {late.who}, {slow} than the others."
+        slow = "slower than the others"
+        return f"the machines waited {waited} for {late.who}, which {_is(found)} {slow}."
     if late.early:
-        return f"only {late.early} waited, {share} of the time, being faster than the others."
-    return f"the machines waited for each other {share} of the time."
+        return f"only {late.early} waited, {waited}, being faster than the others."
+    return f"the machines waited for each other {waited}."
+
+
+def _is(found: RunBottleneck) -> str:
+    if found.is_over:
+        return "were" if found.late.are_several else "was"
+    return "are" if found.late.are_several else "is"
 
 
 def _share(share: float) -> str:
@@ -178,7 +203,9 @@ def _sentence(facts: Causes) -> str:
     sentences.append(_crowded_in_words(facts))
     if ranks > 1:
         now_and_then = facts.bad is not None
-        slow_link = links.slow_link_in_words(facts.cap, facts.at_most, hosts, now_and_then)
+        slow_link = links.slow_link_in_words(
+            facts.cap, facts.at_most, hosts, now_and_then, facts.cap_turns
+        )
         sentences += [
             links.traffic_in_words(hosts),
             slow_link if facts.is_slow_network else "",
@@ -257,6 +284,9 @@ def _straggler_in_words(facts: Causes, step: str) -> str:
         return f"{words} {whose_waiting(late)}." if late.early else words
     why = because_of_data(late) if data_makes_late(split) else ""
     waited = f"of {step} the others wait {waits}"
+    if facts.found.turns:
+        slow = f"one host after another is slower than the others{why}"
+        return f"{opening}: {slow}; {waited} for {whom_in_words(facts.found)}."
     if late.are_several:
         return f"{opening}: {late.who} are slower than the others{why}; {waited} for them."
     return (
@@ -291,8 +321,9 @@ def _when_in_words(found: RunBottleneck) -> str:
     when = when_it_holds(found)
     if not when:
         return ""
+    over = f"{over}, and " if (over := over_in_words(found)) else ""
     return (
-        f"That holds {when}; over the whole run the mean step took "
+        f"That holds {when}; {over}over the whole run the mean step took "
         f"{seconds(found.run_split.step_s)}, {percent(shares_of(found.run_split).network)} "
         "of it for the network."
     )
@@ -310,12 +341,9 @@ def crowded_in_words(crowded: Mapping[str, ProcessorLoad], late: Late, is_waited
     words = late.who.replace(",", " ").split()
     if is_waited_for and late.is_always_the_same and not late.are_ranks:
         crowded = {host: load for host, load in crowded.items() if host in words}
-    named = [
-        f"{percent(others_take(load))} of the processors of {host}"
-        for host, load in crowded.items()
-    ]
-    if not named:
+    if not crowded:
         return ""
+    named = [share_in_words([load]) for load in crowded.values()]
     stolen = [load for load in crowded.values() if not load.stolen <= load.foreign]
     who = "Other machines on the same hardware" if stolen else "Other programs"
     how = " (steal, to the system)" if stolen else ""

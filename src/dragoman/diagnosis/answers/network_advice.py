@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from dragoman.diagnosis.commands import train_command
 from dragoman.diagnosis.findings import Advice
 from dragoman.diagnosis.phrasing import bit_rate, count, listed, seconds
@@ -26,14 +28,9 @@ LARGER_UPDATES = 2
 
 def advice_on(run: RunFacts, causes: Causes) -> Sequence[Advice]:
     """Returns advice on what holds at the end of the run; what is over may come back."""
-    found = causes.found
     # A host that has left the run cannot be asked.
     what_to_do = [each for each in _advice(run, causes) if each.command][:MOST]
-    if what_to_do and found.until_step is not None and found.verdict != "compute-bound":
-        over = f"It has been over since step {found.until_step + 1:,}; this is for when it returns."
-        first = what_to_do[0]
-        return [replace(first, text=f"{over} {first.text}"), *what_to_do[1:]]
-    return what_to_do
+    return advice.for_when_it_returns(causes.found, what_to_do)
 
 
 def _advice(run: RunFacts, causes: Causes) -> list[Advice]:
@@ -71,7 +68,7 @@ def _look_at_link(run: RunFacts, causes: Causes) -> list[Advice]:
     if not causes.at_most < announced / 2 and not (is_named and math.isnan(announced)):
         return []
     named = list(cap.hosts or cap.hop or ()) if cap is not None else []
-    host = named[-1] if named else hosts[0].host
+    host = named[0 if cap and cap.way == "sent" else -1] if named else hosts[0].host
     interface = next((h.interface for h in hosts if h.host == host), "") or "eth0"
     look = f"cat /sys/class/net/{interface}/speed; tc qdisc show dev {interface}"
     what = f"limits the connection of {listed(named)}"
@@ -93,7 +90,8 @@ def _saving_without_cap(run: RunFacts, causes: Causes) -> float | None:
     saved_s = split.step_s - _split_without_cap(causes).step_s
     if not saved_s > 0:
         return None
-    return saved_s / split.network_s * advice.total_s(run, "network_s")
+    waited_s = float(np.nansum(run.step_parts["network_s"][causes.held_rows]))
+    return saved_s / split.network_s * waited_s
 
 
 def _rate_without_cap(causes: Causes) -> float:
@@ -161,7 +159,10 @@ def fewer_hosts(
         f"Train {who}: a step would take about {seconds(then.step_s)} instead of "
         f"{seconds(step_s)}, and each token would cost less."
     )
-    saves_s = (1 - 1 / then.speed_up) * advice.total_s(run, "step_s")
+    steps_s = advice.total_s(run, "step_s")
+    if left:  # the others had no such port before
+        steps_s = float(run.step_parts["step_s"][causes.held_rows].sum())
+    saves_s = (1 - 1 / then.speed_up) * steps_s
     found = advice.on_hosts(run, left or hosts[: then.hosts], text, saves_s)
     return [found] if found else []
 

@@ -8,6 +8,7 @@ from dragoman.diagnosis.phrasing import bit_rate, listed, percent, rate, seconds
 from dragoman.diagnosis.run.host_traffic import HostTraffic
 from dragoman.diagnosis.run.hosts import LOOPBACK
 from dragoman.diagnosis.speed.bottleneck import Verdict
+from dragoman.diagnosis.speed.cap_turns import CapTurn
 from dragoman.diagnosis.speed.capped import Cap
 from dragoman.diagnosis.speed.intermittent import Intermittent
 from dragoman.diagnosis.speed.link_use import (
@@ -17,6 +18,7 @@ from dragoman.diagnosis.speed.link_use import (
     most_retransmitted,
     passes_elsewhere,
 )
+from dragoman.diagnosis.speed.phases import between_steps
 from dragoman.telemetry.read.tables import known
 
 
@@ -50,7 +52,11 @@ def _range(rates: Sequence[float]) -> str:
 
 
 def slow_link_in_words(
-    cap: Cap | None, at_most: float, hosts: Sequence[HostTraffic], now_and_then: bool = False
+    cap: Cap | None,
+    at_most: float,
+    hosts: Sequence[HostTraffic],
+    now_and_then: bool = False,
+    turns: Sequence[CapTurn] = (),
 ) -> str:
     """Names the port that all wait for, as far as it can be told, and how much passes it."""
     if not hosts or math.isnan(at_most):
@@ -77,7 +83,24 @@ def slow_link_in_words(
             f"{when} {passed} passed{promise}: something on the way is slower than the "
             f"ports, or one host's link is, and it cannot be told which{why}."
         )
-    return f"{_capped_place(cap)} {passed}{promise}{_how_it_is_known(cap)}."
+    words = f"{_capped_place(cap)} {passed}{promise}{_how_it_is_known(cap)}."
+    if not turns:
+        return words
+    earlier = listed([turn_in_words(turn) for turn in turns[:-1]])
+    now = between_steps(turns[-1].since_step, turns[-1].until_step)
+    return f"{words} That holds {now}; before, it was the link {earlier}."
+
+
+def turn_in_words(turn: CapTurn) -> str:
+    """of node1 until step 300."""
+    return f"{place_of(turn.cap)} {between_steps(turn.since_step, turn.until_step)}"
+
+
+def place_of(cap: Cap) -> str:
+    """of node1, from node1 to node2: to follow "the connection"."""
+    if cap.hop and not cap.hosts:
+        return f"from {cap.hop[0]} to {cap.hop[1]}"
+    return f"of {listed(list(cap.hosts))}"
 
 
 def _capped_place(cap: Cap) -> str:

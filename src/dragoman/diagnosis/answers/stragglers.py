@@ -10,7 +10,7 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.speed import advice
 from dragoman.diagnosis.speed.bottleneck import FEW_STEPS, Late, data_makes_late, shares_of
-from dragoman.diagnosis.speed.causes import WAITED_FOR, slowed_hosts
+from dragoman.diagnosis.speed.causes import WAITED_FOR, causes_of, slowed_hosts
 from dragoman.diagnosis.speed.intermittent import Intermittent, intermittent
 from dragoman.diagnosis.speed.lateness import (
     WORTH_NAMING,
@@ -22,7 +22,13 @@ from dragoman.diagnosis.speed.lateness import (
     whose_waiting,
 )
 from dragoman.diagnosis.speed.overview import speed_of
-from dragoman.diagnosis.speed.phases import RunBottleneck, when_it_holds
+from dragoman.diagnosis.speed.phases import (
+    RunBottleneck,
+    in_a_word,
+    over_in_words,
+    when_it_holds,
+    whom_in_words,
+)
 from dragoman.diagnosis.speed.work_shares import work_shares
 
 NOTABLE_SHARE = 0.05
@@ -30,6 +36,7 @@ NOTABLE_SHARE = 0.05
 NOTABLE_SHARE_IN_TURN = 0.10
 """Chance alone makes some rank the last of each step."""
 UNEVEN_WORK = "uneven work"
+EVIDENCE = ("straggling_s", "step_s")
 
 
 def answer(run: RunFacts) -> Finding | None:
@@ -39,31 +46,33 @@ def answer(run: RunFacts) -> Finding | None:
         return None
     split, share = speed.split, speed.shares.straggling
     waits = waits_by_attempt(run.step_parts, speed.names, speed.rows)
-    late = late_of(waits)
-    held = _late_in_a_part(speed.bottleneck, late)
-    if held:
-        late = held.late
+    found = speed.bottleneck
+    held = found if found and found.verdict == "straggler" else None
+    late = held.late if held else late_of(waits)
     if not share >= (NOTABLE_SHARE if late.is_always_the_same else NOTABLE_SHARE_IN_TURN):
         return None
-    unevenly = work_shares(run).explain(split)
+    own = held.split if held else split
+    unevenly = work_shares(run).explain(own)
     crowded = slowed_hosts(run)
     named = [one for one in waited_for(waits) if one.share >= WORTH_NAMING]
-    columns = (run.step_parts[name][speed.rows] for name in ("straggling_s", "step_s"))
-    bad = intermittent(*columns)
-    whom = WAITED_FOR["straggler"]
-    sentences = [_uneven(split, share) if unevenly else _sentence(late, named, share, split)]
     if held:
-        own, its_share = held.split, shares_of(held.split).straggling
-        first = _sentence(late, named, its_share, own)
+        bad = causes_of(run, speed, held).bad
+    else:
+        bad = intermittent(*(run.step_parts[name][speed.rows] for name in EVIDENCE))
+    whom = WAITED_FOR["straggler"]
+    own_share = shares_of(own).straggling
+    sentences = [_uneven(own, own_share) if unevenly else _sentence(late, named, own, held)]
+    if held and (when := when_it_holds(held)):
+        over = f"{over}, and " if (over := over_in_words(held)) else ""
         of_all = f"{seconds(split.straggling_s)} ({percent(share)})"
-        when = f"That holds {when_it_holds(held)}; over the whole run ranks wait {of_all}."
-        sentences = [first, when]
+        sentences.append(f"That holds {when}; {over}over the whole run ranks wait {of_all}.")
     if bad is not None:
         sentences.append(intermittent_in_words(bad, whom))
     if not unevenly:
         sentences.append(crowded_in_words(crowded, late, is_waited_for=True))
+    what_to_do = advice.on_lateness(run, late, own, crowded, unevenly)
     return Finding(
-        verdict=UNEVEN_WORK if unevenly else _verdict(late),
+        verdict=UNEVEN_WORK if unevenly else _verdict(late, held),
         confidence=_confidence(split, len(speed.rows)),
         sentence=" ".join(words for words in sentences if words),
         evidence=[
@@ -74,16 +83,9 @@ def answer(run: RunFacts) -> Finding | None:
             *intermittent_figures(bad, whom),
             *(Figure(f"for {one.who}", one.share, "share", note=_often(one)) for one in named),
         ],
-        advice=advice.on_lateness(run, late, split, crowded, unevenly),
-        plain=_plain(late, unevenly, share, bad),
+        advice=advice.for_when_it_returns(held, what_to_do) if held else what_to_do,
+        plain=_plain(late, unevenly, own_share, bad, held),
     )
-
-
-def _late_in_a_part(found: RunBottleneck | None, late: Late) -> RunBottleneck | None:
-    """Returns the bottleneck where the same host is late in a part of the run only."""
-    if found is None or found.verdict != "straggler" or late.is_always_the_same:
-        return None
-    return found if found.late.is_always_the_same and when_it_holds(found) else None
 
 
 def _confidence(split: StepSplit, steps: int) -> Confidence:
@@ -92,23 +94,35 @@ def _confidence(split: StepSplit, steps: int) -> Confidence:
     return "medium" if split.small_message_s >= split.straggling_s / 2 else "high"
 
 
-def _verdict(late: Late) -> str:
+def _verdict(late: Late, held: RunBottleneck | None) -> str:
+    if held and held.turns:
+        return ", then ".join(turn.late.who for turn in held.turns)
     if late.is_always_the_same:
         return late.who
     return f"all but {late.early}" if late.early else "several in turn"
 
 
-def _plain(late: Late, unevenly: bool, share: float, bad: Intermittent | None) -> str:
-    often = f"{100 * share:.0f} % of the time"
+def _plain(
+    late: Late,
+    unevenly: bool,
+    share: float,
+    bad: Intermittent | None,
+    held: RunBottleneck | None,
+) -> str:
+    """`share`: of the time in which it is so."""
+    when = in_a_word(held) if held else ""
+    over = f"; {over}" if held and (over := over_in_words(held)) else ""
+    often = f"{100 * share:.0f} % of the time{when}"
     if bad is not None:
-        often = f"now and then, in {100 * bad.step_share:.0f} % of the steps"
+        often = f"now and then, in {100 * bad.step_share:.0f} % of the steps{when}"
     if unevenly:
-        return f"Yes, {often}: the work of a step does not divide evenly among them."
+        return f"Yes, {often}: the work of a step does not divide evenly among them{over}."
     if late.is_always_the_same:
-        return f"Yes, {often}: the others wait for {late.who}."
+        whom = whom_in_words(held) if held else late.who
+        return f"Yes, {often}: the others {'waited' if over else 'wait'} for {whom}{over}."
     if late.early:
-        return f"Only {late.early} waits, {often}: it is faster than the others."
-    return f"Yes, {often}, but for a different one from step to step."
+        return f"Only {late.early} waits, {often}: it is faster than the others{over}."
+    return f"Yes, {often}, but for a different one from step to step{over}."
 
 
 def _uneven(split: StepSplit, share: float) -> str:
@@ -119,8 +133,13 @@ def _uneven(split: StepSplit, share: float) -> str:
     )
 
 
-def _sentence(late: Late, named: Sequence[WaitedFor], share: float, split: StepSplit) -> str:
-    waited = f"{seconds(split.straggling_s)} ({percent(share)})"
+def _sentence(
+    late: Late, named: Sequence[WaitedFor], split: StepSplit, held: RunBottleneck | None
+) -> str:
+    waited = f"{seconds(split.straggling_s)} ({percent(shares_of(split).straggling)})"
+    if held and held.turns:
+        whom = whom_in_words(held)
+        return f"In the mean step the others wait {waited} for one that is slow: {whom}."
     if late.is_always_the_same:
         how = "they are late whenever somebody is" if late.are_several else f"it is {_often(late)}"
         why = because_of_data(late) if data_makes_late(split) else ""

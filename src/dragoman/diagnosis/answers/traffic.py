@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.diagnosis.findings import Advice, Figure, Finding, recorded, unknown
-from dragoman.diagnosis.phrasing import count, percent, seconds, size
+from dragoman.diagnosis.phrasing import count, percent, seconds, sentence_of, size
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed import advice
@@ -34,6 +34,7 @@ from dragoman.diagnosis.speed.link_use import (
     passes_elsewhere,
 )
 from dragoman.diagnosis.speed.overview import speed_of
+from dragoman.diagnosis.speed.phases import in_a_word, over_in_words, whom_in_words
 from dragoman.diagnosis.speed.step_variation import (
     PARTS,
     ByteVariation,
@@ -82,6 +83,7 @@ def answer(run: RunFacts) -> Finding:
         _others_in_words(layout, layouts),
         comparison_of(layouts, run.config.cost),
         _what_sets_the_time(causes, layouts),
+        sentence_of(over_in_words(causes.found)) if causes else "",
         _now_and_then(causes),
         _why_steps_differ(steps, sent_bytes if verdict != "no traffic" else NO_BYTES),
     ]
@@ -130,15 +132,19 @@ def _plain(layout: LayoutPace, verdict: str, causes: Causes | None) -> str:
     if causes.bad is not None and causes.bad_for == WAITED_FOR["network-bound"]:
         often = percent(causes.bad.step_share)
         return f"{sends}, and in {often} of the steps that takes much longer than in the others."
-    match causes.found.verdict:
+    found = causes.found
+    sets = f"sets the pace{in_a_word(found)}"
+    if over_in_words(found):
+        sets = f"set the pace{in_a_word(found)}, which is over"
+    match found.verdict:
         case "network-bound":
-            return f"{sends}, and that sets the pace of the training."
+            return f"{sends}, and that {sets}."
         case "latency-bound":
-            return f"{sends}; not the amount but the long way of each message sets the pace."
+            return f"{sends}; not that but the long way of each message {sets}."
         case "straggler":
-            return f"{sends}; the pace is set by the slowest worker, not by that."
+            return f"{sends}; not that but the slowest worker {sets}."
         case "input-bound":
-            return f"{sends}; the pace is set by the data that comes too slowly, not by that."
+            return f"{sends}; not that but data that comes too slowly {sets}."
     return f"{sends}, which hardly slows the training down."
 
 
@@ -202,29 +208,29 @@ def _what_sets_the_time(causes: Causes | None, layouts: Sequence[LayoutPace]) ->
     network_s = f"{seconds(split.network_s)} of a mean step of {seconds(split.step_s)}"
     if len(layouts) > 1:  # no attempt had the mean of all
         network_s = f"{percent(shares.network)} of the time of the steps"
-    since = f" since step {found.since_step:,}" if found.since_step is not None else ""
+    when = in_a_word(found)
     network = f"the network takes {percent(shares.network)} of a step that no computing hides"
     match found.verdict:
         case "network-bound":
             return (
-                f"The traffic sets the time of a step{since}: sending the gradients takes "
+                f"The traffic sets the time of a step{when}: sending the gradients takes "
                 f"{network_s} that no computing hides."
             )
         case "latency-bound":
             return (
-                f"The latency of the messages sets the time{since} and not their bytes, which come "
+                f"The latency of the messages sets the time{when} and not their bytes, which come "
                 f"nowhere near filling the link: they take {network_s}."
             )
         case "straggler":
             is_one = found.late.is_always_the_same and not causes.is_shared_unevenly
-            late = found.late.who if is_one else "the slowest rank"
+            late = whom_in_words(found) if is_one else "the slowest rank"
             return (
-                f"The traffic does not set the time of a step{since}: the others wait for {late} "
+                f"The traffic does not set the time of a step:{when} the others wait for {late} "
                 f"({percent(shares.straggling)} of a step), while {network}."
             )
         case "input-bound":
             return (
-                f"The traffic does not set the time of a step{since}: it waits for its data "
+                f"The traffic does not set the time of a step:{when} it waits for its data "
                 f"({percent(shares.input)}), while {network}."
             )
     if all(layout.hosts == 1 for layout in layouts):

@@ -1,21 +1,27 @@
 """Advice that several answers give about the same cause, each with a command that does it. Pure."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from dragoman.diagnosis.commands import setting_line, train_command
 from dragoman.diagnosis.findings import Advice
-from dragoman.diagnosis.phrasing import listed, percent
+from dragoman.diagnosis.phrasing import listed, seconds, sentence_of
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.faults import FaultHistory
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.speed.bottleneck import Late, data_makes_late
-from dragoman.diagnosis.speed.foreign_load import ProcessorLoad
+from dragoman.diagnosis.speed.foreign_load import ProcessorLoad, share_in_words
 from dragoman.diagnosis.speed.intervals import interval_for
+from dragoman.diagnosis.speed.lateness import names_of_ranks, waits_without
+from dragoman.diagnosis.speed.phases import RunBottleneck, over_in_words
+from dragoman.diagnosis.speed.teams import teams_of
+from dragoman.telemetry.read.tables import Array
 
+AS_FAST = 1.02
+"""Times the seconds of a step: fewer hosts are as fast."""
 SAVING_SHARE = 0.01
 """Of the time: what saving may take of the steps behind it."""
 START_AGAIN = "Let something start the run again when it breaks off: most was lost to waiting."
@@ -34,6 +40,21 @@ def total_s(run: RunFacts, column: str) -> float:
     return float(np.nansum(run.step_parts[column]))
 
 
+def waited_for_s(run: RunFacts, who: Collection[str]) -> Array:
+    """Returns by how much each step of the run would be shorter if those named were not late."""
+    steps = run.step_parts
+    return waits_without(steps, names_of_ranks(run.attempts), np.arange(len(steps)), who)
+
+
+def for_when_it_returns(found: RunBottleneck, what_to_do: Sequence[Advice]) -> list[Advice]:
+    """Returns the advice, and where it is over one thing to do, with a word that it is."""
+    over = over_in_words(found)
+    if not over:
+        return list(what_to_do)
+    over = sentence_of(f"{over}; this is for when it returns")
+    return [replace(first, text=f"{over} {first.text}") for first in what_to_do[:1]]
+
+
 def hosts_of(run: RunFacts) -> list[str]:
     return run.attempts[-1].host_names if run.attempts else []
 
@@ -48,6 +69,12 @@ def on_host(run: RunFacts, host: str, command: str) -> str:
     if len(hosts_of(run)) < 2:
         return command
     return f"ssh {host} {shlex.quote(command)}" if host in hosts_of(run) else ""
+
+
+def on_each_host(run: RunFacts, hosts: Sequence[str], command: str) -> str:
+    if len(hosts) < 2:
+        return on_host(run, hosts[0] if hosts else "", command)
+    return f"for host in {' '.join(hosts)}; do ssh $host {shlex.quote(command)}; done"
 
 
 def hosts_named(run: RunFacts, who: str) -> list[str]:
@@ -87,7 +114,10 @@ def on_slow_data(run: RunFacts, late: Late | None = None) -> list[Advice]:
     """Returns what to do about data that comes late to all ranks, or to some of them."""
     named = hosts_named(run, late.who) if late else []
     host = (named or hosts_of(run) or [""])[0]
-    saves_s = total_s(run, "late_data_s") if late else total_s(run, "data_s")
+    saves_s = total_s(run, "data_s")
+    if late:
+        late_data_s = np.nan_to_num(run.step_parts["late_data_s"])
+        saves_s = float(np.minimum(late_data_s, waited_for_s(run, late.names)).sum())
     where = f" on {host}" if host and len(hosts_of(run)) > 1 else ""
     text = (
         f"See what the processes that read the data{where} wait for: in the columns of vmstat wa "
@@ -99,16 +129,16 @@ def on_slow_data(run: RunFacts, late: Late | None = None) -> list[Advice]:
 def on_crowded(run: RunFacts, loads: Mapping[str, ProcessorLoad], saves_s: float | None) -> Advice:
     """Returns what to do about programs of others on the hosts of the run, the worst first."""
     load = next(iter(loads.values()))
+    takes = share_in_words([load])
     if not load.stolen <= load.foreign:  # also where the latter is not known
         return Advice(
             f"Rent another machine than {load.host}, or one whose processors are not shared: "
-            f"others on the same hardware take {percent(load.stolen)} of them (steal, st below).",
+            f"others on the same hardware take {takes} (steal, st below).",
             on_host(run, load.host, WAITING),
             saves_s,
         )
     return Advice(
-        f"End or move the other programs on {load.host}, which take {percent(load.foreign)} of its "
-        "processors; this lists them.",
+        f"End or move the other programs that take {takes}; this lists them.",
         on_host(run, load.host, PROCESSES),
         saves_s,
     )
@@ -122,32 +152,48 @@ def on_lateness(
     is_shared_unevenly: bool = False,
 ) -> list[Advice]:
     """Returns what to do about ranks that the others wait for."""
-    saves_s = total_s(run, "straggling_s")
     if is_shared_unevenly:
         why = "Share the work out in smaller pieces, which divide more evenly among the ranks."
         smaller = smaller_micro_batches(run, 2, why)
-        return [replace(smaller, saves_s=saves_s / 2)] if smaller else []
+        return [replace(smaller, saves_s=total_s(run, "straggling_s") / 2)] if smaller else []
     if data_makes_late(split):
         return on_slow_data(run, late if late.is_always_the_same else None)
     named = hosts_named(run, late.who) if late.is_always_the_same else []
     crowded = {host: load for host, load in loads.items() if host in named or not named}
     if crowded:
-        return [on_crowded(run, crowded, saves_s)]
+        worst = next(iter(crowded))
+        return [on_crowded(run, crowded, float(waited_for_s(run, [worst]).sum()))]
     if late.early or not late.is_always_the_same:
         return []
-    host = (named or hosts_of(run) or [""])[0]
     look = GPU_LIMITS if _is_on_gpu(run) else PROCESSES
-    found = [
-        Advice(
-            f"See what slows {late.who}: other programs, a limit on its processors, or heat.",
-            on_host(run, host, look),
-            saves_s,
-        )
-    ]
+    found = Advice(
+        f"See what slows {late.who}: other programs, a limit on the processors, or heat.",
+        on_each_host(run, named or hosts_of(run)[:1], look),
+        saves_s=float(waited_for_s(run, late.names).sum()),
+    )
+    return [found, *_without_late(run, named, split)]
+
+
+def _without_late(run: RunFacts, named: Sequence[str], split: StepSplit) -> list[Advice]:
+    """Returns the command for the other hosts, where they alone would be as fast at least."""
     left = [host for host in hosts_of(run) if host not in named]
-    why = f"Else replace {listed(named)}, or train without {'them' if len(named) > 1 else 'it'}."
-    without = on_hosts(run, left, why) if named else None
-    return [*found, without] if without else found
+    teams = teams_of(run)
+    if not named or not left or teams is None:
+        return []
+    none_late = split._replace(
+        step_s=split.step_s - split.straggling_s,
+        straggling_s=0.0,
+        busy_s=min(split.busy_s, split.compute_s),
+    )
+    others = teams._replace(now=teams.now._replace(split=none_late)).with_hosts(len(left)).team
+    if others.step_s > AS_FAST * split.step_s:
+        return []
+    text = (
+        f"Else replace {listed(named)}, or train without {'them' if len(named) > 1 else 'it'}: a "
+        f"step would take about {seconds(others.step_s)} instead of {seconds(split.step_s)}."
+    )
+    without = on_hosts(run, left, text)
+    return [without] if without else []
 
 
 def on_hosts(

@@ -94,6 +94,11 @@ class Late(NamedTuple):
     def is_always_the_same(self) -> bool:
         return self.share >= ALWAYS_THE_SAME
 
+    @property
+    def names(self) -> list[str]:
+        """Each of those that `who` lists."""
+        return self.who.replace(" and ", ", ").split(", ") if self.who else []
+
 
 UNKNOWN_LINK = Link()
 NOBODY = Late("", 0.0, 0.0)

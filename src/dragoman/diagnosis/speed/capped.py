@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dragoman.diagnosis.run.hosts import HostSensors
+from dragoman.diagnosis.speed.phases import change_point
 from dragoman.telemetry.read.tables import Array, group_column
 
 Way = Literal["sent", "received"]
@@ -76,13 +77,19 @@ class Cap(NamedTuple):
     """Whose ports are capped; empty: not known."""
     way: Way | Literal["both ways"] = "both ways"
     hop: tuple[str, str] | None = None
-    """From this host to that one, where it is not known which of the two it is."""
+    """From this host to that one: which of the two it is cannot be told. `way` is "sent" where
+    bytes leave the first one as evenly as from a port at its limit: it is the first to look at."""
     is_sure: bool = False
     """Known from bursts that are far above; else the evidence is a small difference."""
     is_measured: bool = True
     """The rate is that of the fastest moments; else of whole readings, which may be too low."""
     reason: str = ""
     """Why no host is named."""
+
+    @property
+    def places(self) -> frozenset[str]:
+        """The hosts at the slow place; empty: not known, or not surely."""
+        return frozenset(self.hosts or self.hop or ()) if self.is_sure else frozenset()
 
 
 def cap_of(ports: Sequence[PortRates]) -> Cap | None:
@@ -135,9 +142,11 @@ def _one_way(
     if not senders:  # a queue on the way to the receiver takes the bursts of whoever sends to it
         return Cap(lowest, hop=(_nearest_sender(receiver, read), receiver), is_sure=True)
     sender = senders[0]
-    if _is_even(read[sender], lowest, OF_BURSTS):
-        return Cap(lowest, [sender], "sent", (sender, receiver), is_sure=True)
-    return Cap(lowest, hop=(sender, receiver), is_sure=True)
+    # Bytes also leave a port evenly that is held back by one far away, if little queues on the way.
+    way: Way | Literal["both ways"] = (
+        "sent" if _is_even(read[sender], lowest, OF_BURSTS) else "both ways"
+    )
+    return Cap(lowest, way=way, hop=(sender, receiver), is_sure=True)
 
 
 def _nearest_sender(receiver: str, read: Mapping[str, Mapping[Way, Array]]) -> str:
@@ -198,6 +207,33 @@ def port_rates(sensors: HostSensors, interface: str, spans: Array) -> PortRates:
         {way: _busy(np.concatenate([np.empty(0), *values])) for way, values in rates.items()},
         {way: _busy(np.concatenate([np.empty(0), *values])) for way, values in bursts.items()},
     )
+
+
+def even_since(before: HostSensors, after: HostSensors, interface: str, span: Array) -> float:
+    """Returns when, within a span of time, the port of the second host has become the one at its
+    limit, in place of that of the first. NaN: not known."""
+    highest = [_highest(sensors, interface) for sensors in (before, after)]
+    (at, first), (other_at, second) = highest
+    if not len(at) or not len(other_at):
+        return math.nan
+    difference = first - np.interp(at, other_at, second)
+    inside = (at >= span[0]) & (at <= span[1])
+    place = change_point(difference[inside], 0, int(inside.sum()))
+    return float(at[inside][place]) if 0 < place < inside.sum() else math.nan
+
+
+def _highest(sensors: HostSensors, interface: str) -> tuple[Array, Array]:
+    """Returns the moments at which bursts were read, and the higher one of both ways."""
+    at, highest = [np.empty(0)], [np.empty(0)]
+    for table in sensors.readings:
+        peaks = [
+            group_column(table, "values", f"network/{interface}/{way}_peak_bytes_per_s")
+            for way in WAYS
+        ]
+        at.append(table["at"])
+        highest.append(np.maximum(*peaks))
+    moments, values = np.concatenate(at), np.concatenate(highest)
+    return moments[np.isfinite(values)], values[np.isfinite(values)]
 
 
 def _busy(values: Array) -> Array:

@@ -9,9 +9,9 @@ import numpy as np
 
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.host_traffic import HostTraffic
-from dragoman.diagnosis.run.hosts import LOOPBACK
 from dragoman.diagnosis.speed.bottleneck import Verdict
-from dragoman.diagnosis.speed.capped import BURST_S, WAYS, Cap, PortRates, cap_of, port_rates
+from dragoman.diagnosis.speed.cap_turns import CapTurn, cap_and_turns
+from dragoman.diagnosis.speed.capped import Cap
 from dragoman.diagnosis.speed.foreign_load import MUCH_TAKEN, ProcessorLoad, loads_of
 from dragoman.diagnosis.speed.intermittent import Intermittent, intermittent
 from dragoman.diagnosis.speed.link_use import passes_elsewhere
@@ -20,10 +20,6 @@ from dragoman.diagnosis.speed.phases import RunBottleneck, evidence_of
 from dragoman.diagnosis.speed.what_if import ProjectedSteps, projected_steps
 from dragoman.diagnosis.speed.work_shares import work_shares
 from dragoman.telemetry.read.tables import Array, known
-
-SHOWS_BURSTS = 1.5
-"""Times what a burst is measured over: in shorter waiting it holds computing as well, and its rate
-is a mean and no limit."""
 
 WAITED_FOR: Mapping[Verdict, str] = {
     "network-bound": "the network",
@@ -40,6 +36,12 @@ class Causes(NamedTuple):
     bad_for: str
     """What they wait for then, one of `WAITED_FOR`."""
     cap: Cap | None
+    """Where it has moved, of the last turn."""
+    cap_turns: Sequence[CapTurn]
+    """What held the ring back one after another, where that has changed a few times."""
+    held_rows: Array
+    """The steps in which what is advised would have helped: those of the last turn, or all for
+    which the verdict holds."""
     at_most: float
     """Bytes a second that passed while all waited for the network. NaN: not known."""
     crowded: Mapping[str, ProcessorLoad]
@@ -64,13 +66,15 @@ def causes_of(run: RunFacts, speed: SpeedFacts, found: RunBottleneck) -> Causes:
         waited_s, slow = bad.bad_s, held[bad.is_bad]
         is_network = found.verdict != "latency-bound"
     is_network = is_network and not passes_elsewhere(speed.hosts)
-    cap = _cap_over(run, slow, waited_s) if is_network else None
+    cap, turns = cap_and_turns(run, slow, found) if is_network else (None, [])
     return Causes(
         found=found,
         speed=speed,
         bad=bad,
         bad_for=bad_for,
         cap=cap,
+        cap_turns=turns,
+        held_rows=turns[-1].rows if turns else held,
         at_most=_rate_at_limit(cap, speed.hosts, waited_s) if is_network else math.nan,
         crowded=slowed_hosts(run),
         is_shared_unevenly=work_shares(run).explain(found.split),
@@ -116,35 +120,6 @@ def _intermittent(run: RunFacts, rows: Array, verdict: Verdict) -> tuple[Intermi
         if (bad := intermittent(evidence_of(each, run.step_parts)[rows], step_s)) is not None
     ]
     return max(found, key=lambda one: one[0].step_share * one[0].bad_s, default=(None, ""))
-
-
-def _cap_over(run: RunFacts, rows: Array, waited_s: float) -> Cap | None:
-    """Returns which port holds the ring back in these steps, as far as it can be told; in each of
-    them all wait for so long."""
-    hosts = run.host_traffic
-    if len(hosts) < 2 or any(host.interface == LOOPBACK for host in hosts):
-        return None
-    spans = _spans(run, rows)
-    ports: list[PortRates] = []
-    for host in hosts:
-        sensors = run.hosts.get(host.host)
-        if sensors is None:
-            return None
-        ports.append(port_rates(sensors, host.interface, spans))
-    if waited_s < SHOWS_BURSTS * BURST_S:
-        ports = [port._replace(bursts={way: np.empty(0) for way in WAYS}) for port in ports]
-    return cap_of(ports)
-
-
-def _spans(run: RunFacts, rows: Array) -> Array:
-    """Returns begin and end of each stretch of these steps without a gap, in order of time."""
-    steps = run.step_parts
-    end = steps.at[rows]
-    begin = end - steps["step_s"][rows]
-    is_new = np.append(True, np.diff(rows) != 1)
-    ends = np.append(np.flatnonzero(is_new)[1:] - 1, len(rows) - 1)
-    spans = np.stack([begin[is_new], end[ends]], axis=1)
-    return np.asarray(spans[np.argsort(spans[:, 0])])
 
 
 def _rate_at_limit(cap: Cap | None, hosts: Sequence[HostTraffic], waited_s: float) -> float:

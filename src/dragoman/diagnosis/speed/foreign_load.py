@@ -53,6 +53,12 @@ class ProcessorLoad(NamedTuple):
         """Whether the run is slower because of others."""
         return self.taken >= MUCH_TAKEN
 
+    @property
+    def taken_then(self) -> float:
+        """By others, while they take much of it; where that is not known, what the hardware gives
+        to other machines."""
+        return self.taken / self.full_share if self.is_crowded else self.stolen
+
 
 def foreign_load_of(run: RunFacts) -> dict[str, float]:
     """Returns the share of each host's processors that other programs take; hosts of which it is
@@ -80,11 +86,19 @@ def crowd_in_words(crowded: Mapping[str, ProcessorLoad]) -> str:
 
 
 def _taken_in_words(who: str, often: bool, loads: Sequence[ProcessorLoad]) -> str:
+    return f"{who} take {share_in_words(loads, often)}"
+
+
+def share_in_words(loads: Sequence[ProcessorLoad], often: bool | None = None) -> str:
+    """Returns how much others take of which hosts' processors, and how often: the same words in all
+    answers. `often`: of all of them, or of none."""
     hosts = [load.host for load in loads]
     where = listed(hosts) if len(hosts) <= MOST_NAMED else f"{len(hosts)} hosts"
-    taken = _range([load.taken / load.full_share for load in loads])
+    if often is None:
+        often = all(not load.is_crowded or load.full_share >= OFTEN for load in loads)
+    taken = _range([load.taken_then for load in loads])
     when = "" if often else f" during {_range([load.full_share for load in loads])} of the time"
-    return f"{who} take {taken} of the processors of {where}{when}"
+    return f"{taken} of the processors of {where}{when}"
 
 
 def _range(shares: Sequence[float]) -> str:

@@ -1,7 +1,7 @@
 """Who is late, from what each rank waited for the last one. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,6 +15,9 @@ from dragoman.telemetry.read.tables import Array
 
 WORTH_NAMING = 0.10
 """Of all waiting, to be named."""
+CLEARLY_THE_SAME = 0.9
+"""Of all waiting in a part of the run that is for one host: chance alone does not make so much of a
+part that was looked for."""
 
 RankNames: TypeAlias = Mapping[tuple[int, int], str]
 """Attempt and rank -> what to call it: its host, or itself where all are on one host."""
@@ -80,6 +83,33 @@ def latest(steps: StepParts, names: RankNames, rows: Array) -> Late:
     return late_of(waits_by_attempt(steps, names, rows))
 
 
+def culprits_of(steps: StepParts, names: RankNames, rows: Array) -> frozenset[str]:
+    """Returns for whom nearly all waiting in these steps is; empty: for nobody in particular."""
+    slow, _ = _slow_and_early(waited_for(waits_by_attempt(steps, names, rows)))
+    is_clear = sum(one.share for one in slow) >= CLEARLY_THE_SAME
+    return frozenset(one.who for one in slow) if is_clear else frozenset()
+
+
+def waits_without(steps: StepParts, names: RankNames, rows: Array, who: Collection[str]) -> Array:
+    """Returns by how much each of these steps would be shorter if those named, hosts or ranks, were
+    no later than the last of the others."""
+    waits_s = np.stack([waited_s[rows] for waited_s in steps.waits_s.values()])
+    attempts, place = np.unique(steps.attempt[rows], return_inverse=True)
+    is_named = np.array(
+        [
+            [_names_rank(who, attempt, rank, names) for attempt in attempts.tolist()]
+            for rank in steps.waits_s
+        ]
+    )[:, place]
+    of_others = np.where(is_named | np.isnan(waits_s), np.inf, waits_s).min(axis=0)
+    return np.asarray(np.where(np.isfinite(of_others), of_others, 0.0))
+
+
+def _names_rank(who: Collection[str], attempt: int, rank: int, names: RankNames) -> bool:
+    name = names.get((attempt, rank), rank_name(rank))
+    return name in who or f"{rank_name(rank)} on {name}" in who
+
+
 def waited_for(attempts: Sequence[AttemptWaits]) -> list[WaitedFor]:
     """Returns all names, those that the others waited for most first; none where nobody waited."""
     last_steps, waited_s, own_s, present_s = (defaultdict[str, float](float) for _ in range(4))
@@ -124,22 +154,26 @@ def late_of(attempts: Sequence[AttemptWaits]) -> Late:
 
     They are slower than most: where more than half are late, rather some of the others are early.
     """
-    waited = waited_for(attempts)
-    if not waited:
+    slow, early = _slow_and_early(waited_for(attempts))
+    if not slow:
         return NOBODY
-    late = [one for one in waited if one.is_late]
-    are_most = 2 * len(late) > len(waited)
-    slow = late if late and not are_most else waited[:1]
     names = [name for one in slow for name in _late_ranks(attempts, one.who) or [one.who]]
-    early = [one.who for one in waited if are_most and one not in late]
     return Late(
         listed(sorted(names)),
         share=sum(one.share for one in slow),
         step_share=sum(one.step_share for one in slow),
         are_several=len(names) > 1,
         are_ranks=any(name.startswith("rank ") for name in names),  # no host has a blank
-        early=listed(sorted(early)),
+        early=listed(sorted(one.who for one in early)),
     )
+
+
+def _slow_and_early(waited: Sequence[WaitedFor]) -> tuple[Sequence[WaitedFor], list[WaitedFor]]:
+    """Returns whom the others wait for, and who waits where most are late together."""
+    late = [one for one in waited if one.is_late]
+    are_most = 2 * len(late) > len(waited)
+    slow = late if late and not are_most else waited[:1]
+    return slow, [one for one in waited if are_most and one not in late]
 
 
 def _late_ranks(attempts: Sequence[AttemptWaits], host: str) -> list[str]:

@@ -1,11 +1,12 @@
 """The bottleneck of a whole run, and in which of its phases it has been that. Pure."""
 
-import itertools
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from itertools import groupby, pairwise
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from dragoman.diagnosis.phrasing import listed
 from dragoman.diagnosis.run.steps import StepParts, StepSplit
 from dragoman.diagnosis.speed.bottleneck import (
     FEW_STEPS,
@@ -14,9 +15,17 @@ from dragoman.diagnosis.speed.bottleneck import (
     Link,
     Verdict,
     depends_on_who_is_late,
+    or_zero,
     verdict_of,
 )
-from dragoman.diagnosis.speed.lateness import RankNames, latest
+from dragoman.diagnosis.speed.intermittent import intermittent
+from dragoman.diagnosis.speed.lateness import (
+    CLEARLY_THE_SAME,
+    RankNames,
+    culprits_of,
+    latest,
+    waits_without,
+)
 from dragoman.telemetry.read.tables import Array
 
 MOST_WINDOWS = 100
@@ -24,21 +33,33 @@ FEWEST_STEPS = 10
 """In a window: the mean of fewer jumps about."""
 SHORTEST_SHARE = 0.05
 """Of all steps: what lasts shorter is noise, or a hiccup."""
-CLEARLY_THE_SAME = 0.9
-"""Of all waiting in a part of the run that is for one host: chance alone does not make so much of a
-part that was looked for."""
+MOST_TURNS = 3
+"""What moves more often is now here and now there, and nobody's fault in particular."""
+CLEARLY_LESS = 0.75
+"""Of the waiting: what comes after is better."""
 LATE_PHASE_SHARE = 0.10
 """Of the run's time: what holds the run back since then is its verdict, though the mean is not
 yet."""
 
 
-class Phase(NamedTuple):
-    """Steps in a row that have the same verdict."""
+What = TypeVar("What")
 
-    verdict: Verdict
+
+class Phase(NamedTuple, Generic[What]):
+    """Steps in a row of which the same holds: a verdict, or who is to blame."""
+
+    what: What
     begin: int
     """Index of its first step, and of the one after its last."""
     end: int
+
+
+class Turn(NamedTuple):
+    """A part of a bottleneck in which the others wait for one host, where it has moved."""
+
+    late: Late
+    since_step: int | None
+    until_step: int | None
 
 
 class RunBottleneck(NamedTuple):
@@ -46,6 +67,7 @@ class RunBottleneck(NamedTuple):
     split: StepSplit
     """Of the mean step for which the verdict holds."""
     late: Late
+    """Where it has moved, of the last turn."""
     since_step: int | None
     """None: from the beginning."""
     until_step: int | None
@@ -54,6 +76,10 @@ class RunBottleneck(NamedTuple):
     """With this verdict between these two: 1 where it held all the time."""
     run_split: StepSplit
     """Of the mean step of the whole run."""
+    is_over: bool = False
+    """What follows is better; else something else holds the run back since then."""
+    turns: Sequence[Turn] = ()
+    """Whom the others waited for one after another, where that has changed a few times."""
 
 
 def bottleneck_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -> RunBottleneck:
@@ -61,67 +87,170 @@ def bottleneck_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -
     run_split = steps.mean(rows)
     verdict = verdict_over(steps, rows, link, names)
     phases = phases_of(steps, rows, link, names)
-    last = phases[-1]
-    if verdict == "compute-bound" and last.verdict != "compute-bound":
-        seconds = steps["step_s"][rows]
-        if seconds[last.begin :].sum() >= LATE_PHASE_SHARE * seconds.sum():
-            verdict = last.verdict
-    own = [phase for phase in phases if phase.verdict == verdict]
-    if not own or len(phases) == 1:
-        late = latest(steps, names, rows)
-        if verdict == "straggler" and not late.is_always_the_same:
-            return _late_for_a_while(steps, rows, names, late) or RunBottleneck(
-                verdict, run_split, late, None, None, 1, run_split
-            )
-        return RunBottleneck(verdict, run_split, late, None, None, 1, run_split)
-    held = rows[np.concatenate([np.arange(phase.begin, phase.end) for phase in own])]
-    since, until = _bounds(steps, rows, own)
-    late = latest(steps, names, held)
-    return RunBottleneck(verdict, steps.mean(held), late, since, until, len(own), run_split)
-
-
-def _late_for_a_while(
-    steps: StepParts, rows: Array, names: RankNames, late: Late
-) -> RunBottleneck | None:
-    """Returns the part of a run, up to a step or since one, in which the others wait for a single
-    host, where in the rest of it they wait for each other in turn; None: there is no such part."""
-    ranks = list(steps.waits_s)
-    waits_s = np.stack([waited_s[rows] for waited_s in steps.waits_s.values()])
-    last = np.where(np.isnan(waits_s), np.inf, waits_s).argmin(axis=0)
-    is_late = np.array(
-        [
-            names.get((attempt, ranks[place]), "") == late.who
-            for attempt, place in zip(steps.attempt[rows].tolist(), last.tolist(), strict=True)
-        ]
+    verdict = _present_verdict(verdict, phases, steps, rows)
+    own = [phase for phase in phases if phase.what == verdict]
+    comes_and_goes = len(own) > 1 and intermittent(
+        evidence_of(verdict, steps)[rows], steps["step_s"][rows]
     )
-    waited_s = np.where(is_late, np.nan_to_num(steps["straggling_s"][rows]), 0.0)
-    place = change_point(waited_s, 0, len(rows))
-    parts = rows[:place], rows[place:]
-    held = max(parts, key=lambda part: waited_s[np.isin(rows, part)].mean() if len(part) else 0.0)
-    found = latest(steps, names, held)
-    split = steps.mean(held)
-    is_clear = found.share >= CLEARLY_THE_SAME and found.who == late.who
-    if len(held) < FEW_STEPS or not is_clear or verdict_of(split, late=found) != "straggler":
-        return None
-    step_before = int(steps.step[rows[place - 1]])
-    is_first = held is parts[0]
-    since, until = (None, step_before) if is_first else (step_before + 1, None)
-    return RunBottleneck("straggler", split, found, since, until, 1, steps.mean(rows))
+    # Where it comes and goes, or each part is held back by something else, it is the mean's.
+    if not own or comes_and_goes:
+        own = [Phase(verdict, 0, len(rows))]
+    places = np.concatenate([np.arange(phase.begin, phase.end) for phase in own])
+    held = rows[places]
+    since, until = _bounds(steps, rows, own)
+    found = RunBottleneck(
+        verdict,
+        steps.mean(held),
+        latest(steps, names, held),
+        since,
+        until,
+        len(own),
+        run_split,
+        is_over=is_better(steps.mean(rows[places[-1] + 1 :]), steps.mean(held)),
+    )
+    return _with_turns(found, steps, rows, places, names) if verdict == "straggler" else found
+
+
+def _present_verdict(
+    of_all: Verdict, phases: Sequence[Phase[Verdict]], steps: StepParts, rows: Array
+) -> Verdict:
+    """Returns the verdict of the whole run, or of its last phase where that is no better."""
+    last, seconds = phases[-1], steps["step_s"][rows]
+    if last.what in ("compute-bound", of_all):
+        return of_all
+    if seconds[last.begin :].sum() < LATE_PHASE_SHARE * seconds.sum():
+        return of_all
+    before = [rows[phase.begin : phase.end] for phase in phases if phase.what == of_all]
+    if not before:
+        return of_all
+    is_less = is_better(steps.mean(rows[last.begin :]), steps.mean(np.concatenate(before)))
+    return of_all if is_less else last.what
+
+
+def is_better(then: StepSplit, now: StepSplit) -> bool:
+    """Returns whether a step waits clearly less; not where there are no such steps."""
+    return waiting_s(then) <= CLEARLY_LESS * waiting_s(now) if then.step_s >= 0 else False
+
+
+def waiting_s(split: StepSplit) -> float:
+    return or_zero(split.network_s) + or_zero(split.straggling_s) + split.data_s
+
+
+def _with_turns(
+    found: RunBottleneck, steps: StepParts, rows: Array, places: Array, names: RankNames
+) -> RunBottleneck:
+    """Returns the bottleneck with whom the others wait for: one host in all of it or in a part of
+    it, or a few hosts one after another. `places`: of `rows`, those for which it holds."""
+    held = rows[places]
+
+    def culprits(begin: int, end: int, until_now: frozenset[str]) -> frozenset[str]:
+        own = culprits_of(steps, names, held[begin:end])
+        return until_now if own & until_now else own
+
+    phases = phases_by(len(held), FEW_STEPS, culprits, frozenset())
+    named = [phase for phase in phases if phase.what]
+    has_moved = len({phase.what for phase in named}) > 1
+    if has_moved and len(phases) > MOST_TURNS:
+        return found
+    if not has_moved and (found.late.is_always_the_same or len(named) != 1):
+        return found
+    bounds = [0, *(_change(steps, held, names, *pair) for pair in pairwise(phases)), len(held)]
+    turns, splits = [], []
+    for phase, (begin, end) in zip(phases, pairwise(bounds), strict=True):
+        own = held[begin:end]
+        late, split = latest(steps, names, own), steps.mean(own)
+        is_clear = late.share >= CLEARLY_THE_SAME and len(own) >= FEW_STEPS
+        if phase.what and is_clear and verdict_of(split, late=late) == "straggler":
+            since = _step_after(steps, rows, places, begin) if begin else found.since_step
+            until = int(steps.step[held[end - 1]]) if end < len(held) else found.until_step
+            turns.append(Turn(late, since, until))
+            splits.append((split, steps.mean(rows[places[end - 1] + 1 :])))
+    if len(turns) > 1:
+        return found._replace(late=turns[-1].late, turns=turns)
+    if has_moved or not turns:
+        return found
+    (turn,), ((split, then),) = turns, splits
+    return found._replace(
+        late=turn.late,
+        split=split,
+        since_step=turn.since_step,
+        until_step=turn.until_step,
+        phases=1,
+        is_over=is_better(then, split),
+    )
+
+
+def _change(
+    steps: StepParts,
+    rows: Array,
+    names: RankNames,
+    before: Phase[frozenset[str]],
+    after: Phase[frozenset[str]],
+) -> int:
+    """Returns the index at which the others begin to wait for other hosts, to the step."""
+    gained = [
+        waits_without(steps, names, rows, phase.what) if phase.what else np.zeros(len(rows))
+        for phase in (before, after)
+    ]
+    reach = 2 * FEW_STEPS
+    begin, end = max(before.begin, after.begin - reach), min(after.end, after.begin + reach)
+    return change_point(gained[0] - gained[1], begin, end)
+
+
+def _step_after(steps: StepParts, rows: Array, places: Array, place: int) -> int:
+    """Counted from the step before, as the first one of an attempt is not among the rows; not
+    where something else held the run back in between."""
+    follows = places[place] == places[place - 1] + 1
+    return (
+        int(steps.step[rows[places[place - 1]]]) + 1
+        if follows
+        else int(steps.step[rows[places[place]]])
+    )
 
 
 def when_it_holds(found: RunBottleneck) -> str:
     """Returns since when and until when, in words; empty: all the time."""
-    since, until = found.since_step, found.until_step
+    when = between_steps(found.since_step, found.until_step)
+    if found.phases > 1:
+        return f"{when or 'in parts of the run'}, {found.phases} times, and not in between"
+    return when
+
+
+def between_steps(since: int | None, until: int | None) -> str:
+    """Returns since when and until when, in words; empty: all the time."""
     match since, until:
         case None, None:
-            when = "in parts of the run" if found.phases > 1 else ""
+            return ""
         case _, None:
-            when = f"since step {since:,}"
+            return f"since step {since:,}"
         case None, _:
-            when = f"until step {until:,}"
-        case _:
-            when = f"from step {since:,} to step {until:,}"
-    return when + (f", {found.phases} times, and not in between" if found.phases > 1 else "")
+            return f"until step {until:,}"
+    return f"from step {since:,} to step {until:,}"
+
+
+def in_a_word(found: RunBottleneck) -> str:
+    """Returns the same in few words, to follow "of the time" or "of the steps"."""
+    when = between_steps(found.since_step, found.until_step)
+    if found.phases > 1:
+        when = "in parts of the run"
+    return f" {when}" if when else ""
+
+
+def over_in_words(found: RunBottleneck) -> str:
+    """Returns since when it is over, without a period; empty: it is not, or it is no trouble."""
+    if not found.is_over or found.until_step is None or found.verdict == "compute-bound":
+        return ""
+    return f"it has been over since step {found.until_step + 1:,}"
+
+
+def whom_in_words(found: RunBottleneck) -> str:
+    """Returns whom the others wait for, and when where that has moved: node1 until step 300 and
+    node2 since step 301."""
+    if not found.turns:
+        return found.late.who
+    return listed(
+        [f"{t.late.who} {between_steps(t.since_step, t.until_step)}" for t in found.turns]
+    )
 
 
 def verdict_over(
@@ -133,30 +262,43 @@ def verdict_over(
     return verdict_of(split, link, late, held)
 
 
-def phases_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -> list[Phase]:
+def phases_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -> list[Phase[Verdict]]:
     """Returns the phases of these steps, whose indices count in `rows`."""
-    bounds = np.linspace(0, len(rows), _windows(len(rows)) + 1).astype(np.int64)
-    found: list[Phase] = []
-    held = ""
-    for begin, end in itertools.pairwise(bounds.tolist()):
-        held = verdict_over(steps, rows[begin:end], link, names, held)
-        if found and found[-1].verdict == held:
-            found[-1] = found[-1]._replace(end=end)
-        else:
-            found.append(Phase(held, begin, end))
-    return _without_short_ones(found, max(FEWEST_STEPS, SHORTEST_SHARE * len(rows)))
+
+    def verdict(begin: int, end: int, until_now: str) -> Verdict:
+        return verdict_over(steps, rows[begin:end], link, names, until_now)
+
+    return phases_by(len(rows), FEWEST_STEPS, verdict, "")
 
 
-def _windows(steps: int) -> int:
-    return max(1, min(MOST_WINDOWS, steps // FEWEST_STEPS))
+def phases_by(
+    count: int, fewest: int, what_of: Callable[[int, int, Any], What], unknown: object
+) -> list[Phase[What]]:
+    """Returns the phases of so many steps. `what_of`: of a window of `fewest` steps or more, from
+    an index to another, and of what held in the window before, at first `unknown`."""
+    bounds = np.linspace(0, count, _windows(count, fewest) + 1).astype(np.int64)
+    found: list[Phase[What]] = []
+    for begin, end in pairwise(bounds.tolist()):
+        what = what_of(begin, end, found[-1].what if found else unknown)
+        found.append(Phase(what, begin, end))
+    return _joined(found, max(fewest, SHORTEST_SHARE * count))
 
 
-def _without_short_ones(phases: Sequence[Phase], shortest: float) -> list[Phase]:
-    """Joins a short phase to the one before it, or to the one after it where it is the first."""
-    found: list[Phase] = []
-    for phase in phases:
-        joins = found and (found[-1].verdict == phase.verdict or phase.end - phase.begin < shortest)
-        if joins:
+def _windows(steps: int, fewest: int = FEWEST_STEPS) -> int:
+    return max(1, min(MOST_WINDOWS, steps // fewest))
+
+
+def _joined(windows: Sequence[Phase[What]], shortest: float) -> list[Phase[What]]:
+    """Joins what is alike, and then a short phase to the one before it, or to the one after it
+    where it is the first."""
+    alike = [
+        Phase(what, own[0].begin, own[-1].end)
+        for what, group in groupby(windows, key=lambda window: window.what)
+        for own in [list(group)]
+    ]
+    found: list[Phase[What]] = []
+    for phase in alike:
+        if found and (found[-1].what == phase.what or phase.end - phase.begin < shortest):
             found[-1] = found[-1]._replace(end=phase.end)
         elif found and found[-1].end - found[-1].begin < shortest:
             found[-1] = phase._replace(begin=found[-1].begin)
@@ -165,9 +307,11 @@ def _without_short_ones(phases: Sequence[Phase], shortest: float) -> list[Phase]
     return found
 
 
-def _bounds(steps: StepParts, rows: Array, own: Sequence[Phase]) -> tuple[int | None, int | None]:
+def _bounds(
+    steps: StepParts, rows: Array, own: Sequence[Phase[Verdict]]
+) -> tuple[int | None, int | None]:
     """Returns the steps at which what the verdict rests on begins and ends, to the step."""
-    values = evidence_of(own[0].verdict, steps)[rows]
+    values = evidence_of(own[0].what, steps)[rows]
     reach = 2 * -(-len(rows) // _windows(len(rows)))  # two windows
 
     def step_before_change(near: int) -> int:

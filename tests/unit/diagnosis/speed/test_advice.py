@@ -14,6 +14,7 @@ from dragoman.telemetry.events import AttemptEnded, CheckpointSaved
 ONE = Late("host-1", 0.9, 0.9)
 IN_TURN = Late("host-1", 0.4, 0.4)
 COMPUTES_LONG = split(straggling_s=0.5)
+COMPUTES_FAR_TOO_LONG = split(straggling_s=1.5)
 WAITS_FOR_DATA = split(straggling_s=0.5, late_data_s=0.5)
 
 
@@ -30,12 +31,43 @@ def crowded(host, foreign=0.45, stolen=0.0):
 
 
 def test_a_late_host_is_looked_at_and_then_left_out(tmp_path):
-    look, without = advice.on_lateness(facts(tmp_path), ONE, COMPUTES_LONG, {})
+    look, without = advice.on_lateness(facts(tmp_path), ONE, COMPUTES_FAR_TOO_LONG, {})
 
     assert shlex.split(look.command)[:2] == ["ssh", "host-1"]
     assert "--hosts" not in shlex.split(look.command)
     hosts = shlex.split(without.command)
     assert hosts[hosts.index("--hosts") + 1] == "host-0"
+    assert "2 s instead of 2.5 s" in without.text
+
+
+def test_a_late_host_is_kept_where_the_others_alone_would_be_slower(tmp_path):
+    """Of two hosts, one needs 1 s and the other 1.5 s; one alone would need 2 s."""
+    (look,) = advice.on_lateness(facts(tmp_path), ONE, COMPUTES_LONG, {})
+
+    assert look.command.startswith("ssh host-1 ")
+
+
+def test_each_of_several_late_hosts_is_looked_at(tmp_path):
+    both = Late("host-1 and host-2", 0.9, 0.9, are_several=True)
+    look = advice.on_lateness(facts(tmp_path, ranks=4), both, COMPUTES_LONG, {})[0]
+
+    assert look.command.startswith("for host in host-1 host-2; do ssh $host ")
+    assert "host-1 and host-2" in look.text
+
+
+def test_advice_saves_what_is_waited_for_that_host_alone(tmp_path):
+    """The first is late by 1 s in the first 20 of 60 steps, the second by 0.5 s in the others; the
+    third is late by 0.1 s, always, so that much would remain."""
+
+    def parts(rank, number):
+        late_s = {0: 1.0 * (number <= 20), 1: 0.5 * (number > 20), 2: 0.1, 3: 0.0}[rank]
+        return with_parts(backward=0.6 + late_s, communication=1.05 - late_s)
+
+    run = read(write_steps(new_run(tmp_path), parts, ranks=4))
+
+    for who, saved_s in (("host-0", 20 * 0.9), ("host-1", 40 * 0.4), ("host-2", 0.0)):
+        look = advice.on_lateness(run, Late(who, 0.9, 0.9), COMPUTES_LONG, {})[0]
+        assert look.saves_s == pytest.approx(saved_s, abs=1e-6)
 
 
 def test_the_programs_of_others_are_the_first_suspects(tmp_path):
@@ -45,7 +77,7 @@ def test_the_programs_of_others_are_the_first_suspects(tmp_path):
 
     assert (advice.PROCESSES in found.command, advice.WAITING in stolen.command) == (True, True)
     # What goes on elsewhere does not make this host late.
-    assert len(advice.on_lateness(run, ONE, COMPUTES_LONG, crowded("host-0"))) == 2
+    assert len(advice.on_lateness(run, ONE, COMPUTES_FAR_TOO_LONG, crowded("host-0"))) == 2
 
 
 def test_late_data_is_looked_at_where_it_is_the_cause(tmp_path):

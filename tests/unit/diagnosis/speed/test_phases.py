@@ -3,7 +3,12 @@ import pytest
 
 from dragoman.diagnosis.run.steps import StepParts, ready_as_timed, split_steps
 from dragoman.diagnosis.speed.bottleneck import UNKNOWN_LINK
-from dragoman.diagnosis.speed.phases import bottleneck_of, change_point, phases_of
+from dragoman.diagnosis.speed.phases import (
+    bottleneck_of,
+    change_point,
+    over_in_words,
+    phases_of,
+)
 
 USUAL = {
     "data": 0.01,
@@ -94,13 +99,70 @@ def test_phases_with_the_same_verdict_are_counted():
     assert (found.since_step, found.until_step, found.phases) == (51, None, 3)
 
 
-def late_ranks(late, count=120, late_s=0.5):
-    """Two ranks; `late`: of the number of a step, which of them is late."""
-    parts = {name: np.full((2, count), value) for name, value in USUAL.items()}
+def late_ranks(late, count=120, late_s=0.5, ranks=2):
+    """`late`: of the number of a step, which of the ranks is late; None: none of them."""
+    parts = {name: np.full((ranks, count), value) for name, value in USUAL.items()}
     for number in range(count):
-        parts["forward"][late(number), number] += late_s
-        parts["communication"][1 - late(number), number] += late_s
-    return bottleneck_of(steps_of_parts(parts), np.arange(count), UNKNOWN_LINK, NAMES)
+        if late(number) is not None:
+            parts["communication"][:, number] += late_s
+            parts["forward"][late(number), number] += late_s
+            parts["communication"][late(number), number] -= late_s
+    names = {(1, rank): name for rank, name in enumerate("abcd")}
+    return bottleneck_of(steps_of_parts(parts), np.arange(count), UNKNOWN_LINK, names)
+
+
+def turns_of(found):
+    return [(turn.late.who, turn.since_step, turn.until_step) for turn in found.turns]
+
+
+@pytest.mark.parametrize("moved", [50, 150, 250])
+def test_a_slow_host_that_is_followed_by_another_is_told_with_its_end(moved):
+    found = late_ranks(lambda number: 0 if number < moved else 3, count=300, ranks=4)
+
+    assert turns_of(found) == [("a", None, moved), ("d", moved + 1, None)]
+    assert (found.late.who, found.until_step, found.is_over) == ("d", None, False)
+    assert found.split.straggling_s == pytest.approx(0.5)
+
+
+def test_a_slow_host_after_a_pause_is_told_with_both_of_its_bounds():
+    def late(number):
+        return 0 if number < 100 else 3 if number >= 180 else None
+
+    assert turns_of(late_ranks(late, 300, ranks=4)) == [("a", None, 100), ("d", 181, None)]
+
+
+@pytest.mark.parametrize("each", [1, 7, 30, 50])
+def test_hosts_that_are_slow_now_and_then_in_turn_are_not_blamed_one_by_one(each):
+    found = late_ranks(lambda number: number // each % 4, count=400, ranks=4)
+
+    assert turns_of(found) == []
+    assert not found.late.is_always_the_same
+
+
+def test_trouble_is_over_where_what_follows_is_better():
+    ended = late_ranks(lambda number: 1 if number < 200 else None, count=300)
+
+    assert (ended.late.who, ended.until_step, ended.is_over) == ("b", 200, True)
+    assert over_in_words(ended) == "it has been over since step 201"
+
+
+def test_trouble_that_is_followed_by_other_trouble_is_not_over():
+    chance = np.random.default_rng(3).integers(0, 2, 120)
+    found = late_ranks(lambda number: 1 if number < 50 else int(chance[number]))
+
+    assert not found.is_over
+    assert over_in_words(found) == ""
+
+
+def test_what_holds_the_run_back_now_is_its_verdict_where_it_is_no_better_than_before():
+    """The network takes 0.9 s for 200 steps, then the second host is late by as much."""
+    parts = {name: np.full((2, 300), value) for name, value in USUAL.items()}
+    parts["communication"][:, :200] = 0.9
+    parts["forward"][1, 200:] += 0.9
+    parts["communication"][0, 200:] += 0.9
+    found = bottleneck_of(steps_of_parts(parts), np.arange(300), UNKNOWN_LINK, NAMES)
+
+    assert (found.verdict, found.late.who, found.since_step) == ("straggler", "b", 201)
 
 
 def test_a_host_that_is_late_for_a_part_of_the_run_is_named_with_its_end():
