@@ -136,6 +136,7 @@ class _Changes:
         if self._slow_processors and step >= STARTED:
             self._slow_processors()
             self._slow_processors = None
+            self.made.append({"wall_at": time.time(), "holds": True, "what": "processors"})
         for change in list(self._waiting):
             due, cap, holds = change
             if step >= due:

@@ -186,8 +186,8 @@ def held_steps(world: World, steps: list[RawStep], changes: list[dict[str, Any]]
     for slow in world.slow_devices:
         last = slow.until_step or math.inf
         held = [step for step in held if slow.from_step <= step.step <= last]
-    if world.caps:
-        spans = cap_spans(changes)
+    if world.caps or world.slows_processors:
+        spans = spans_of("caps" if world.caps else "processors", changes)
         held = [
             step
             for step in held
@@ -196,9 +196,10 @@ def held_steps(world: World, steps: list[RawStep], changes: list[dict[str, Any]]
     return held
 
 
-def cap_spans(changes: list[dict[str, Any]]) -> list[tuple[float, float]]:
+def spans_of(what: str, changes: list[dict[str, Any]]) -> list[tuple[float, float]]:
+    """Returns when caps or slow processors held: begin and end."""
     spans: list[tuple[float, float]] = []
-    for change in changes:
+    for change in (change for change in changes if change.get("what", "caps") == what):
         if change["holds"]:
             spans.append((change["wall_at"], math.inf))
         elif spans:
@@ -291,14 +292,14 @@ def _since_faults(
     network = said["network"]
     since, until = (network.figures.get(f"{word} step") for word in ("since", "until"))
     last = max(step.step for step in steps)
-    held = held_steps(world, steps, changes)
+    held = held_steps(world, steps, changes) or steps
     if world.is_intermittent:
         share = len(held) / len(steps)
         found = [int(n) / 100 for n in re.findall(r"(\d+) % of the steps", network.words)]
         if not any(abs(one - share) <= 0.15 for one in found):
             yield f"since: does not say that it holds in {100 * share:.0f} % of the steps"
         return
-    if world.has_bounds:
+    if world.has_bounds and world.cause != "none":
         for name, value, true, edge in (
             ("since", since, held[0].step, steps[0].step),
             ("until", until, held[-1].step, last),

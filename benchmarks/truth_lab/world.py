@@ -94,7 +94,12 @@ class World:
     def has_bounds(self) -> bool:
         """Whether what is wrong begins or ends while the run goes on."""
         changing = [*self.caps, *self.slow_devices]
-        return any(one.from_step > 1 or one.until_step for one in changing)
+        is_late = any(one.from_step > 1 or one.until_step for one in changing)
+        return is_late or self.slows_processors  # which begins when the run has started
+
+    @property
+    def slows_processors(self) -> bool:
+        return bool(self.quotas or self.busy_loops)
 
     def as_run(self, done: dict[str, Any]) -> "World":
         """Returns this world with what was really injected, of a run that was kept."""

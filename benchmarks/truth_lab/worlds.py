@@ -64,7 +64,7 @@ CAPS = [
         caps=(Cap(("node1",), "120mbit", "send"),),
     ),
     World(
-        *("node2 of 2 capped, receiving", "network", NETWORK, ("node2",)),
+        *("node2 of 2 capped, receiving", "network", NETWORK, ("node2",), ("node1",)),
         may_name_nobody=True,
         caps=(Cap(("node2",), "100mbit", "receive"),),
     ),
