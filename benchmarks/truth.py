@@ -70,6 +70,7 @@ def _run_all(worlds: list[World], home: Path) -> list[Judgment]:
 
 
 def _run(world: World, recipe: Path, folder: Path) -> Judgment:
+    judgment = None
     for _ in range(TRIES):
         try:
             do_run(world, recipe, folder)
@@ -80,6 +81,8 @@ def _run(world: World, recipe: Path, folder: Path) -> Judgment:
         judgment = judge(world, folder)
         if judgment.truths_agree:
             break
+    if judgment is None:
+        raise CannotRunError(f"its run failed {TRIES} times")
     return judgment
 
 
