@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dragoman.config import PRESETS, Config, TextSource
 from dragoman.diagnosis.commands import (
+    in_start_folder,
     limits_beyond,
     train_command,
     train_on_command,
@@ -117,13 +118,12 @@ def inspect_pairs(run: RunFacts, because: str) -> Advice:
     if isinstance(source, TextSource):
         sides = [_shown(name, data.folder) for name in (source.source, source.target)]
         if all(sides):
-            command = f"paste {' '.join(sides)} | shuf -n 10"
+            command = in_start_folder(run, f"paste {' '.join(sides)} | shuf -n 10")
     if command:
         return Advice(f"See whether lines of both sides belong together: {because}.", command)
-    config = shlex.quote(str(run.record.directory.config))
     return Advice(
         f"See what kinds of pairs cleaning drops: {because}.",
-        f"dragoman prepare {config} --explain 3",
+        _explain_cleaning(run),
     )
 
 
@@ -136,13 +136,12 @@ def find_leak(run: RunFacts, split: str, because: str) -> Advice:
         if patterns and text:
             return Advice(
                 f"Count the lines of the training set that are also held out: {because}.",
-                f"grep -cxFf {patterns} {text}",
+                in_start_folder(run, f"grep -cxFf {patterns} {text}"),
             )
-    config = shlex.quote(str(run.record.directory.config))
     return Advice(
         "See how many training pairs are 'in validation or test', and whether similar ones are "
         f"left: {because}.",
-        f"dragoman prepare {config} --explain 3",
+        _explain_cleaning(run),
     )
 
 
@@ -156,6 +155,11 @@ def without_leaks(run: RunFacts, because: str) -> list[Advice]:
             train_command(run, {"cleaning.drop_leaks": True}, new_run=True),
         )
     ]
+
+
+def _explain_cleaning(run: RunFacts) -> str:
+    config = run.record.directory.config.absolute()
+    return in_start_folder(run, f"dragoman prepare {shlex.quote(str(config))} --explain 3")
 
 
 def _next_larger(config: Config) -> Mapping[str, object] | None:
