@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Mapping
 from itertools import count, takewhile
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 
@@ -139,6 +140,17 @@ def ends_at_once(run: RunFacts, config: Config) -> str:
     )
     ending = planned_ending(config, round(step * epochs / epoch) if epochs else None, state)
     return ending.reason if ending else ""
+
+
+def flat_settings(tree: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    """Returns the dotted keys of a recipe's tables."""
+    found: dict[str, object] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            found |= flat_settings(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
 
 
 def with_settings(config: Config, settings: Settings) -> Config:

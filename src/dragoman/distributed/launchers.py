@@ -13,8 +13,8 @@ STORE_PORT = "DRAGOMAN_STORE_PORT"
 SECRET = "DRAGOMAN_SECRET"
 """The secret of a start; under other launchers a user may set it for all ranks."""
 HOST_NAME = "DRAGOMAN_HOST_NAME"
-"""The name by which `--hosts` knows a host, set for its workers: what ssh connects to. The name that
-the machine has for itself may mean nothing to others."""
+"""The name by which `--hosts` knows a host, set for its workers: what ssh connects to. The name
+that the machine has for itself may mean nothing to others."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ START_OPTIONS = "DRAGOMAN_START_OPTIONS"
 """The environment variable in which the starter gives the workers those of its options that say
 where they run: their own command line has none."""
 START_FOLDER = "DRAGOMAN_START_FOLDER"
-"""The environment variable for the folder in which it was started: on another host theirs is not."""
+"""The environment variable for the folder in which it was started: on other hosts workers have
+another."""
 
 
 class RunManifest(BaseModel):

@@ -166,8 +166,8 @@ def read_run(
 
 
 def _named(run: RunDir) -> RunDir:
-    """Returns the directory under a name of its own, which `.`, `..` and links do not have: new runs
-    are named after it, and so are its folders on other hosts."""
+    """Returns the directory under a name of its own, which `.`, `..` and links do not have: new
+    runs are named after it, and so are its folders on other hosts."""
     has_name = run.root.name not in ("", "..") and not run.root.is_symlink()
     return run if has_name else RunDir(run.root.resolve())
 
