@@ -1,5 +1,6 @@
 """All scenarios, in the order in which the table shows them."""
 
+from scenarios.advice_cases import ADVICE_CASES
 from scenarios.cap_cases import CAP_CASES
 from scenarios.damaged_cases import DAMAGED_CASES
 from scenarios.device_cases import DEVICE_CASES
@@ -36,6 +37,7 @@ LATER_SCENARIOS: list[Scenario] = [
     *LAYOUT_CASES,
     *QUALITY_CASES,
     *ENDING_CASES,
+    *ADVICE_CASES,
 ]
 """Written without reading it, after it had been found to share the first ones' assumptions."""
 SCENARIOS = [*FIRST_SCENARIOS, *LATER_SCENARIOS]

@@ -39,7 +39,7 @@ def is_recipe_line(command: str) -> bool:
 
 
 def other_launcher(run: RunFacts) -> str:
-    """Returns srun, mpirun or torchrun, if one of them has started the last attempt; else nothing."""
+    """Returns srun, mpirun or torchrun, if it has started the last attempt; else nothing."""
     launcher = run.record.start.launcher
     return "" if launcher == "dragoman" else launcher
 

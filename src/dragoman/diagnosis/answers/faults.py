@@ -98,7 +98,8 @@ def _sentence(run: RunFacts) -> str:
     how_often = listed([f"{_WORDS[kind]} {_times(number)}" for kind, number in kinds.items()])
     worst = max(history.faults, key=lambda fault: fault.cost_s)
     what = f"{'The worst' if len(history.faults) > 1 else 'It'} was after step {worst.step:,}"
-    if len(hosts_ever(run)) > 1 and worst.host and worst.host not in worst.what:
+    is_of_host = worst.cause == "error" and worst.host and len(hosts_ever(run)) > 1
+    if is_of_host and worst.host not in worst.what:
         what += f" on {worst.host}"
     cost = "Nothing was lost."
     if history.lost_steps or history.cost_s >= NOTABLE_LOSS_S:

@@ -250,8 +250,8 @@ def _too_few(run: RunFacts, after: Evaluations, last_step: int, evidence: list[F
         "in all."
     )
     more = max(NEXT_SHARE * last_step, missing * run.config.evaluation.every_steps)
-    advice = train_on(run, last_step + math.ceil(more), "each evaluation was better than the last")
-    advice += evaluate_more(run, LEAST_POINTS)
+    because = "each evaluation was better than the last"
+    advice = train_on(run, last_step + math.ceil(more), because) or evaluate_more(run, LEAST_POINTS)
     plain = "It is too early to say, but the model got better at every test, so go on."
     return Finding("too early to say", "none", sentence, evidence, advice, plain)
 

@@ -40,8 +40,7 @@ def train_on(run: RunFacts, until_step: int, because: str) -> list[Advice]:
     """
     if not run.attempts or run.attempts[-1].state == "training":
         return []
-    last = run.faults.unresumed
-    if last and (last.comes_again or last in repeated(run.faults.faults)):
+    if _meets_its_fault_again(run):
         return []
     every = run.config.evaluation.every_steps
     until_step = math.ceil(until_step / every) * every
@@ -55,6 +54,12 @@ def train_on(run: RunFacts, until_step: int, because: str) -> list[Advice]:
         else:
             what += ", where this run has its checkpoints (there are none in this folder)"
     return [Advice(f"{what}: {because}.", train_command(run, raised))]
+
+
+def _meets_its_fault_again(run: RunFacts) -> bool:
+    """Returns whether the run would fail again, if it were continued as it is."""
+    last = run.faults.unresumed
+    return last is not None and (last.comes_again or last in repeated(run.faults.faults))
 
 
 def _until(config: Config, raised: Mapping[str, object], until_step: int) -> str:
@@ -73,14 +78,14 @@ def evaluate_more(run: RunFacts, least: int) -> list[Advice]:
     total = max(config.training.steps or 0, done) if not is_finished(run) else done
     every = config.evaluation.every_steps
     after_warm_up = max(0, total - config.schedule.warmup_steps)
-    if not done or after_warm_up // every >= least:
+    if not done or after_warm_up // every >= least or _meets_its_fault_again(run):
         return []
     seconds = [evaluation.seconds for evaluation in run.evaluations]
     each_s = math.fsum(seconds) / len(seconds) if seconds else 0.0
     step_s = float(run.steps["step_s"].mean())
     dear = interval_for(each_s, step_s, MOST_EVALUATING)
     often = max(round_below(after_warm_up / (2 * least)), dear)
-    if often >= every:
+    if 2 * often > every:
         return []
     change: dict[str, object] = {"evaluation.every_steps": often}
     return [

@@ -263,8 +263,10 @@ def _ending(attempt: Attempt, last_step: int) -> Fault | None:
     at, writer, event = next(end for end in attempt.ends if end.event.state == kind)
     rank: int | None = event.culprit_rank
     host = event.culprit_host
-    # Where none is named, it is who failed first. When several were asked to stop, it is nobody.
-    if rank is None and (kind == "failed" or attempt.ranks == 1):
+    # Where none is named, it is who failed first. When several were asked to stop, or found that
+    # they cannot go on together, it is nobody.
+    fails_alone = kind == "failed" and event.cause not in MEETS_AGAIN
+    if rank is None and (fails_alone or attempt.ranks == 1):
         rank, host = writer, attempt.hosts.get(writer, "")
     what = event.reason.partition("\n")[0]
     return Fault(
