@@ -98,8 +98,7 @@ def _sentence(run: RunFacts) -> str:
     how_often = listed([f"{_WORDS[kind]} {_times(number)}" for kind, number in kinds.items()])
     worst = max(history.faults, key=lambda fault: fault.cost_s)
     what = f"{'The worst' if len(history.faults) > 1 else 'It'} was after step {worst.step:,}"
-    is_of_host = worst.cause == "error" and worst.host and len(hosts_ever(run)) > 1
-    if is_of_host and worst.host not in worst.what:
+    if worst.cause == "error" and worst.host and len(hosts_ever(run)) > 1:
         what += f" on {worst.host}"
     cost = "Nothing was lost."
     if history.lost_steps or history.cost_s >= NOTABLE_LOSS_S:

@@ -208,27 +208,24 @@ def _past_its_best(
 
 
 def _in_warm_up(run: RunFacts, last_step: int, warmup_left: int, evidence: list[Figure]) -> Finding:
-    warmup = run.config.schedule.warmup_steps
-    planned = last_step if is_finished(run) else run.config.training.steps
-    if planned and planned <= warmup:
-        return Finding(
-            "too early to say",
-            "none",
-            f"Too early to say: schedule.warmup_steps = {warmup:,} is longer than the training of "
-            f"{planned:,} steps, so that the learning rate never reaches its peak, and the loss of "
-            "a warm-up says nothing about its end.",
-            evidence,
-            [shorter_warm_up(run, planned)],
-            "It is too early to say: the settings let the training end before it has warmed up.",
-        )
     needed = warmup_left + LEAST_POINTS * run.config.evaluation.every_steps
     sentence = (
         f"Too early to say: the learning rate is still rising, for "
         f"{count(warmup_left, 'more step')}, and the loss of a warm-up says nothing about its end. "
-        f"After about {count(needed, 'more step')} it can be said."
     )
-    plain = "It is too early to say: the training still warms up."
-    return Finding("too early to say", "none", sentence, evidence, plain=plain)
+    warmup = run.config.schedule.warmup_steps
+    planned = last_step if is_finished(run) else run.config.training.steps
+    if not planned or planned > warmup:
+        sentence += f"After about {count(needed, 'more step')} it can be said."
+        plain = "It is too early to say: the training still warms up."
+        return Finding("too early to say", "none", sentence, evidence, plain=plain)
+    sentence += f"schedule.warmup_steps = {warmup:,} is too long for {count(planned, 'step')}."
+    advice = [shorter_warm_up(run, planned)]
+    if needed <= planned:
+        because = "it ended before its learning rate had reached its peak"
+        advice = [*train_on(run, last_step + needed, because), *advice]
+    plain = "It is too early to say: the settings let the training end before it has warmed up."
+    return Finding("too early to say", "none", sentence, evidence, advice, plain)
 
 
 def _too_few(run: RunFacts, after: Evaluations, last_step: int, evidence: list[Figure]) -> Finding:
@@ -251,7 +248,7 @@ def _too_few(run: RunFacts, after: Evaluations, last_step: int, evidence: list[F
     )
     more = max(NEXT_SHARE * last_step, missing * run.config.evaluation.every_steps)
     because = "each evaluation was better than the last"
-    advice = train_on(run, last_step + math.ceil(more), because) or evaluate_more(run, LEAST_POINTS)
+    advice = train_on(run, last_step + math.ceil(more), because)
     plain = "It is too early to say, but the model got better at every test, so go on."
     return Finding("too early to say", "none", sentence, evidence, advice, plain)
 

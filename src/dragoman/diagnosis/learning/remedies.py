@@ -74,7 +74,8 @@ def _until(config: Config, raised: Mapping[str, object], until_step: int) -> str
 def evaluate_more(run: RunFacts, least: int) -> list[Advice]:
     """Returns how to get more than `least` evaluations after the warm-up; empty: there will be as
     many anyway, or more would take too much of the time."""
-    config, done = run.config, len(run.steps)
+    config = run.config
+    done = int(run.steps["step"][-1]) if len(run.steps) else 0
     total = max(config.training.steps or 0, done) if not is_finished(run) else done
     every = config.evaluation.every_steps
     after_warm_up = max(0, total - config.schedule.warmup_steps)
