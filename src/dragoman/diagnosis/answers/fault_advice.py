@@ -32,7 +32,12 @@ def advice_on(run: RunFacts, same: Sequence[Fault]) -> list[Advice]:
     last = run.faults.unresumed
     if last and last.comes_again:
         return _cure(run, last)
-    return _on_repeated(run, same) if same else _cheaper(run)
+    if same:
+        return _on_repeated(run, same)
+    found = _cheaper(run)
+    if last and last.cause == "lost-rank" and last.host:
+        found = [_kernel_log(run, [last.host]), *found]
+    return found
 
 
 def hosts_ever(run: RunFacts) -> list[str]:
@@ -143,8 +148,10 @@ def _on_repeated(run: RunFacts, same: Sequence[Fault]) -> list[Advice]:
 def _kernel_log(run: RunFacts, hosts: Sequence[str]) -> Advice:
     """Returns how to see whether the system has killed a process of the run."""
     command = "journalctl -k --no-pager | grep -iE 'out of memory|killed process' | tail"
+    where = f" on {hosts[0]}" if len(hosts) == 1 and len(hosts_ever(run)) > 1 else ""
     return Advice(
-        "See whether the system killed the process, for want of memory or for another reason.",
+        f"See whether the system killed the process{where}, for want of memory or for another "
+        "reason.",
         _on(run, hosts, command),
     )
 

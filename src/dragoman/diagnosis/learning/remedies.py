@@ -72,8 +72,8 @@ def _until(config: Config, raised: Mapping[str, object], until_step: int) -> str
 
 
 def evaluate_more(run: RunFacts, least: int) -> list[Advice]:
-    """Returns how to get more than `least` evaluations after the warm-up; empty: at most one will be
-    missing, or more would take too much of the time."""
+    """Returns how to get more than `least` evaluations after the warm-up; empty: at most one will
+    be missing, or more would take too much of the time."""
     config = run.config
     done = int(run.steps["step"][-1]) if len(run.steps) else 0
     total = max(config.training.steps or 0, done) if not is_finished(run) else done

@@ -84,3 +84,9 @@ def test_no_shell_starts_what_another_launcher_has_started(tmp_path):
     (advice,) = advice_on(read(run), [])
     assert "torchrun" in advice.text
     assert advice.command == f"dragoman inspect {run.directory.root}"
+
+
+def test_a_lost_rank_is_looked_for_on_its_host(tmp_path):
+    lost = {"culprit_rank": 1, "culprit_host": "host-1"}
+    look = advice_on(ended_run(tmp_path, cause="lost-rank", **lost), [])[0]
+    assert look.command.startswith("ssh host-1 'journalctl -k")
