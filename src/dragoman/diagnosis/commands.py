@@ -6,7 +6,7 @@ The facts of a run and the settings to change come in, one line for a shell or a
 import math
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,10 @@ def is_in_progress(run: RunFacts) -> bool:
     return bool(run.attempts) and run.attempts[-1].state == "training"
 
 
-def train_command(run: RunFacts, settings: Settings, new_run: bool = False) -> str:
-    """Returns the command that continues this run with these settings.
+def train_command(
+    run: RunFacts, settings: Settings, new_run: bool = False, hosts: Sequence[str] = ()
+) -> str:
+    """Returns the command that continues this run with these settings, on these `hosts` if any.
 
     It starts a new run instead, in a folder of its own, with `new_run`, and where training would
     refuse to continue the old one with such settings, or end at once. Where another launcher has
@@ -65,7 +67,10 @@ def train_command(run: RunFacts, settings: Settings, new_run: bool = False) -> s
         return "\n".join(lines) or shlex.join(
             ["dragoman", "inspect", str(run.record.directory.root)]
         )
-    recipe, options, there = run.record.directory.config, _start_options(run), _start_folder(run)
+    recipe, options, there = run.record.directory.config, start_options(run), _start_folder(run)
+    if hosts:
+        options = [*options]
+        options[options.index("--hosts") + 1] = ",".join(hosts)
     if there:
         recipe, target = recipe.resolve(), target.resolve()
     words = ["dragoman", "train", str(recipe), "--run", str(target), *options]
@@ -158,7 +163,7 @@ def with_settings(config: Config, settings: Settings) -> Config:
     return parse_config(dump_config(config), "config.toml", dict(settings))
 
 
-def _start_options(run: RunFacts) -> list[str]:
+def start_options(run: RunFacts) -> list[str]:
     """Returns the options of `dragoman train` that start it where the last attempt ran."""
     if run.record.start.options is not None:
         return run.record.start.options
@@ -181,11 +186,11 @@ def _start_folder(run: RunFacts) -> Path | None:
     there = Path(start.folder)
     if not start.folder or there == Path.cwd():
         return None
-    lists = [Path(word) for word in start.options or () if word.endswith(".toml")]
-    depends = any(
-        not path.is_absolute() and (there / path).exists()
-        for path in (run.config.prepared_folder, *lists)
-    )
+    options = start.options or []
+    paths = [run.config.prepared_folder]
+    if "--hosts" in options:  # names, or the path of a host list
+        paths.append(Path(options[options.index("--hosts") + 1]))
+    depends = any(not path.is_absolute() and (there / path).exists() for path in paths)
     return there if depends else None
 
 
