@@ -73,13 +73,14 @@ def _until(config: Config, raised: Mapping[str, object], until_step: int) -> str
 
 def evaluate_more(run: RunFacts, least: int) -> list[Advice]:
     """Returns how to get more than `least` evaluations after the warm-up; empty: at most one will
-    be missing, or more would take too much of the time."""
+    be missing, more would take too much of the time, or the run has hardly begun."""
     config = run.config
     done = int(run.steps["step"][-1]) if len(run.steps) else 0
     total = max(config.training.steps or 0, done) if not is_finished(run) else done
     every = config.evaluation.every_steps
     after_warm_up = max(0, total - config.schedule.warmup_steps)
-    if not done or after_warm_up // every >= least - 1 or _meets_its_fault_again(run):
+    has_begun = done > max(config.schedule.warmup_steps, 2 * least)
+    if not has_begun or after_warm_up // every >= least - 1 or _meets_its_fault_again(run):
         return []
     seconds = [evaluation.seconds for evaluation in run.evaluations]
     each_s = math.fsum(seconds) / len(seconds) if seconds else 0.0
