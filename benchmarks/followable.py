@@ -27,8 +27,34 @@ from dragoman.training.claim import incompatible_changes
 
 MOST_ADVICE = 3
 PROGRAMS = {
-    *("cat", "df", "dmesg", "du", "ethtool", "free", "grep", "head", "iostat", "ip", "iperf3"),
-    *("journalctl", "kill", "less", "lscpu", "mtr", "nproc", "nvidia-smi", "paste", "ping", "ps"),
+    *(
+        "cat",
+        "cd",
+        "df",
+        "dmesg",
+        "du",
+        "ethtool",
+        "free",
+        "grep",
+        "head",
+        "iostat",
+        "ip",
+        "iperf3",
+    ),
+    *(
+        "journalctl",
+        "kill",
+        "less",
+        "lscpu",
+        "mkdir",
+        "mtr",
+        "mv",
+        "nproc",
+        "nvidia-smi",
+        "paste",
+        "ping",
+        "ps",
+    ),
     *("python3", "shuf", "sleep", "sort", "ss", "sudo", "tail", "tc", "top", "uptime", "vmstat"),
     *("watch", "wc"),
 }

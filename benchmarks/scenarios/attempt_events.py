@@ -222,7 +222,10 @@ def _single_events(config: Config, attempt: Attempt, rank: int) -> Iterator[tupl
         last_step = int(pace.steps[-1]) if len(pace.steps) else life.first_step - 1
         reason = life.reason or f"training.steps = {config.training.steps or 0:,} are done"
         cause = life.cause or _USUAL_CAUSE[life.state]
-        ended = AttemptEnded(last_step, life.state, reason, cause, *(life.culprit or ()))
+        culprit, host = life.culprit or (None, "")
+        ended = AttemptEnded(
+            *(last_step, life.state, reason, cause, culprit, host, life.could_not_write)
+        )
         yield begun + pace.ends_s, ended
 
 

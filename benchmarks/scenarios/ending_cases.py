@@ -23,7 +23,7 @@ from scenarios.world import (
     always,
 )
 
-_FALLS = Learning(FALLING, below(FALLING, 0.05), floor=1.0)
+FALLS = Learning(FALLING, below(FALLING, 0.05), floor=1.0)
 _FLAT = Learning(LEVEL, below(LEVEL, 0.05))
 _STEEP = power_law(1.0, 3.0, 0.5, warmup=400)
 _NO_STEPS_LIMIT = {"training.steps": None}
@@ -43,7 +43,7 @@ ENDING_CASES = [
     Scenario(
         "ended by steps, falling",
         "training.steps = 6,000 are done while the loss falls by 0.07 nats a quarter",
-        learns(_FALLS),
+        learns(FALLS),
         {"trained": "not yet"},
         says={"trained": ["training.steps", "dragoman train"]},
         seeds=3,
@@ -52,7 +52,7 @@ ENDING_CASES = [
         "ended by hours, falling",
         "training.hours = 1.68 have passed, and the loss still falls; there is no other limit",
         replace(
-            learns(_FALLS, settings=_NO_STEPS_LIMIT | {"training.hours": 1.68}),
+            learns(FALLS, settings=_NO_STEPS_LIMIT | {"training.hours": 1.68}),
             lives=[Life(1, STEPS, "finished", "training.hours = 1.68 have passed", "hours")],
         ),
         {"trained": "not yet"},
@@ -64,7 +64,7 @@ ENDING_CASES = [
         "ended by epochs, falling",
         "training.epochs = 3 of a small corpus are done, and the loss still falls",
         replace(
-            learns(_FALLS, settings=_NO_STEPS_LIMIT | {"training.epochs": 3}),
+            learns(FALLS, settings=_NO_STEPS_LIMIT | {"training.epochs": 3}),
             lives=[Life(1, STEPS, "finished", "training.epochs = 3 are done", "epochs")],
             dataset=Dataset(1_700_000, 1_650_000, 340_000_000, 360_000_000, 50_000_000),
         ),
@@ -77,7 +77,7 @@ ENDING_CASES = [
         "BLEU varies by 1.5 and was no better in 5 evaluations, while the loss falls steadily",
         replace(
             learns(
-                replace(_FALLS, bleu_wobble=1.5, bleu_error=1.2),
+                replace(FALLS, bleu_wobble=1.5, bleu_error=1.2),
                 settings=_NO_STEPS_LIMIT | {"training.patience": 5},
             ),
             lives=[Life(1, STEPS, "finished", "no better bleu in 5 evaluations", "patience")],
@@ -111,7 +111,7 @@ ENDING_CASES = [
         "hours before steps",
         "both limits are set; the hours ended it at step 6,000 of 20,000",
         replace(
-            learns(_FALLS, settings={"training.steps": 20_000, "training.hours": 1.68}),
+            learns(FALLS, settings={"training.steps": 20_000, "training.hours": 1.68}),
             lives=[Life(1, STEPS, "finished", "training.hours = 1.68 have passed", "hours")],
         ),
         {"trained": "not yet"},
@@ -122,7 +122,7 @@ ENDING_CASES = [
         "stopped by hand, falling",
         "SIGINT at step 6,000 of 20,000: the same command goes on",
         replace(
-            learns(_FALLS, settings={"training.steps": 20_000}),
+            learns(FALLS, settings={"training.steps": 20_000}),
             lives=[Life(1, STEPS, "preempted", "asked to stop (SIGINT)", "signal")],
         ),
         {"trained": "not yet"},
@@ -160,7 +160,7 @@ ENDING_CASES = [
         "each of five evaluations is clearly lower than the one before; the hours are over",
         replace(
             learns(
-                _FALLS,
+                FALLS,
                 1000,
                 _NO_STEPS_LIMIT | {"training.hours": 0.3, "schedule.warmup_steps": 150},
             ),

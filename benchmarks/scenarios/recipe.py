@@ -89,6 +89,7 @@ def write_manifest(run: RunDir, world: World, config: Config) -> None:
                     "command": ["dragoman", "train", "scenario.toml"],
                     "members": _members(life.machines or world.machines),
                     "versions": versions,
+                    **(vars(world.started) if world.started else {}),
                 }
                 for number, life in enumerate(world.lives, start=1)
             ],

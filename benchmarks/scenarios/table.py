@@ -1,5 +1,6 @@
 """All scenarios, in the order in which the table shows them."""
 
+from scenarios.advice_cases import ADVICE_CASES
 from scenarios.cap_cases import CAP_CASES
 from scenarios.damaged_cases import DAMAGED_CASES
 from scenarios.device_cases import DEVICE_CASES
@@ -38,7 +39,8 @@ LATER_SCENARIOS: list[Scenario] = [
     *QUALITY_CASES,
     *ENDING_CASES,
     *MOVING_CASES,
+    *ADVICE_CASES,
 ]
 """Written without reading it, after it had been found to share the first ones' assumptions; the
-moving ones, after a review had found worlds in which it was wrong."""
+moving ones and those about advice, after a review had found worlds in which it was wrong."""
 SCENARIOS = [*FIRST_SCENARIOS, *LATER_SCENARIOS]

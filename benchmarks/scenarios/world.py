@@ -200,6 +200,8 @@ class Life:
     """Empty: the usual one of the state, which is a limit of steps, a signal or an error."""
     culprit: tuple[int, str] | None = None
     """Rank and host whose fault it was."""
+    could_not_write: bool = False
+    """The disk was full."""
     start_s: float = 15.0
     """From the start to the first step."""
     last_words_s: float = 1.0
@@ -245,6 +247,17 @@ class Dataset:
 
 
 @dataclass(frozen=True)
+class Started:
+    """How somebody has started the run, each time alike."""
+
+    launcher: str
+    command: Sequence[str]
+    """Of rank 0."""
+    options: Sequence[str] = ()
+    """Those of `dragoman train` that say where it runs."""
+
+
+@dataclass(frozen=True)
 class Clocks:
     ahead_s: Sequence[float] = (0.0, 0.03, -0.02, 0.05)
     """Wall clock of each host, against the true time."""
@@ -264,6 +277,8 @@ class World:
     recorded: Recorded = Recorded()
     dataset: Dataset = Dataset()
     clocks: Clocks = Clocks()
+    started: Started | None = None
+    """None: not recorded."""
     rate_factor: Callable[[Ints], Floats | float] = lambda steps: 1.0
     """What the learning rate is multiplied by, against the schedule's."""
     seed: int = 1

@@ -30,7 +30,7 @@ from dragoman.cluster.job import Job
 from dragoman.cluster.relay import RecordSender, Relay
 from dragoman.cluster.zygote import Zygote, ignore_signals, signal_name
 from dragoman.console import console_output
-from dragoman.distributed.launchers import worker_variables
+from dragoman.distributed.launchers import host_name, worker_variables
 from dragoman.errors import DragomanError, UserError, storage_errors
 from dragoman.rundir import write_whole
 
@@ -291,7 +291,7 @@ class Agent:
         if worker.ended_by_us:
             what = f"was stopped for {STOPPED_S:.0f} s, and ended"
         self._zygote.fork_witness(self._store_port, self._job.secret, worker.rank, what)
-        text = f"rank {worker.rank} on {socket.gethostname()} {what}"
+        text = f"rank {worker.rank} on {host_name(self._job.environment)} {what}"
         if self._relay:
             self._relay(killed=worker.rank, line=text)
         else:

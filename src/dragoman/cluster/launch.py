@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import IO
 
@@ -23,7 +24,7 @@ from dragoman.cluster.probe import cuda_devices
 from dragoman.cluster.worker_log import WorkerLog
 from dragoman.cluster.zygote import signal_name
 from dragoman.errors import RunError, UserError
-from dragoman.training.manifest import START_OPTIONS
+from dragoman.training.manifest import START_FOLDER, START_OPTIONS
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ def start_variables(hosts: str, workers: int | None, oversubscribe: bool) -> dic
     options = ["--hosts", hosts] if hosts else []
     options += ["--workers", str(workers)] if workers else []
     options += ["--oversubscribe"] if oversubscribe else []
-    return {START_OPTIONS: shlex.join(options)}
+    return {START_OPTIONS: shlex.join(options), START_FOLDER: str(Path.cwd())}
 
 
 def new_secret() -> str:

@@ -27,6 +27,7 @@ from dragoman.cluster.supervise import Agents, Outcome, agents_of_a_run
 from dragoman.cluster.transfer import fetch_checkpoint, run_there, send_folder
 from dragoman.config import Config, dump_config
 from dragoman.console import Progress
+from dragoman.distributed.launchers import HOST_NAME
 from dragoman.errors import DragomanError, RunError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
@@ -236,6 +237,7 @@ class Receiver:
 def _environment(ready: Ready, host: Host) -> dict[str, str]:
     interface = ready.interfaces[host.name].name
     chosen = {
+        HOST_NAME: host.name,
         "GLOO_SOCKET_IFNAME": interface,
         "NCCL_SOCKET_IFNAME": f"={interface}",  # exactly this one, not all with this prefix
     }

@@ -6,9 +6,10 @@ The facts of a run and the settings to change come in, one line for a shell or a
 import math
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count, takewhile
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 
@@ -37,32 +38,61 @@ def is_recipe_line(command: str) -> bool:
     return _RECIPE_LINE.match(command) is not None
 
 
-def train_command(run: RunFacts, settings: Settings, new_run: bool = False) -> str:
-    """Returns the command that continues this run with these settings.
+def other_launcher(run: RunFacts) -> str:
+    """Returns srun, mpirun or torchrun, if it has started the last attempt; else nothing."""
+    launcher = run.record.start.launcher
+    return "" if launcher == "dragoman" else launcher
+
+
+def is_in_progress(run: RunFacts) -> bool:
+    return bool(run.attempts) and run.attempts[-1].state == "training"
+
+
+def train_command(
+    run: RunFacts, settings: Settings, new_run: bool = False, hosts: Sequence[str] = ()
+) -> str:
+    """Returns the command that continues this run with these settings, on these `hosts` if any.
 
     It starts a new run instead, in a folder of its own, with `new_run`, and where training would
     refuse to continue the old one with such settings, or end at once. Where another launcher has
-    started the run, only its user knows how: then these are lines for the recipe, or else what was
-    started.
+    started the run, only its user knows how: then these are lines for the recipe, or without any
+    the command that shows what the run would go on from.
     """
-    start = run.record.start
-    if start.launcher not in ("", "dragoman"):
+    target = folder_for(run, settings, new_run)
+    is_new = target != run.record.directory.root
+    if is_new and any(key.partition(".")[0] in _PREPARED_BY for key in settings):
+        settings = {"data.prepared": f"{run.config.prepared_folder}-{target.name}", **settings}
+    if other_launcher(run):
         lines = [setting_line(key, value) for key, value in settings.items()]
-        return "\n".join(lines) or shlex.join(start.command)
+        return "\n".join(lines) or shlex.join(
+            ["dragoman", "inspect", str(run.record.directory.root)]
+        )
+    recipe, options, there = run.record.directory.config, start_options(run), _start_folder(run)
+    if hosts:
+        options = [*options]
+        options[options.index("--hosts") + 1] = ",".join(hosts)
+    if there:
+        recipe, target = recipe.resolve(), target.resolve()
+    words = ["dragoman", "train", str(recipe), "--run", str(target), *options]
+    for key, value in settings.items():
+        words += ["--set", f"{key}={_toml(value)}"]
+    return in_start_folder(run, shlex.join(words))
+
+
+def folder_for(run: RunFacts, settings: Settings, new_run: bool = False) -> Path:
+    """Returns the folder of a run with these settings: its own, where it can go on with them, or a
+    free one beside it."""
     root = run.record.directory.root
     changed = with_settings(run.config, settings)
     if new_run or incompatible_changes(run.config, changed) or ends_at_once(run, changed):
-        target = _free_folder(root)
-        if any(key.partition(".")[0] in _PREPARED_BY for key in settings):
-            beside = run.config.prepared_folder
-            settings = {"data.prepared": f"{beside}-{target.name}", **settings}
-    else:
-        target = root
-    words = ["dragoman", "train", str(run.record.directory.config), "--run", str(target)]
-    words += _start_options(run)
-    for key, value in settings.items():
-        words += ["--set", f"{key}={_toml(value)}"]
-    return shlex.join(words)
+        return _free_folder(root)
+    return root
+
+
+def in_start_folder(run: RunFacts, command: str) -> str:
+    """Returns a command that depends on relative paths of the recipe, so that it finds them."""
+    folder = _start_folder(run)
+    return f"cd {shlex.quote(str(folder))} && {command}" if folder else command
 
 
 def train_on_command(run: RunFacts, until_step: int) -> str:
@@ -117,12 +147,23 @@ def ends_at_once(run: RunFacts, config: Config) -> str:
     return ending.reason if ending else ""
 
 
+def flat_settings(tree: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    """Returns the dotted keys of a recipe's tables."""
+    found: dict[str, object] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            found |= flat_settings(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
 def with_settings(config: Config, settings: Settings) -> Config:
     """Returns the config with these keys changed; raises ConfigError for what is not allowed."""
     return parse_config(dump_config(config), "config.toml", dict(settings))
 
 
-def _start_options(run: RunFacts) -> list[str]:
+def start_options(run: RunFacts) -> list[str]:
     """Returns the options of `dragoman train` that start it where the last attempt ran."""
     if run.record.start.options is not None:
         return run.record.start.options
@@ -136,6 +177,21 @@ def _start_options(run: RunFacts) -> list[str]:
     if len(per_host) == 1 and (workers := per_host.pop()) > 1:
         options += ["--workers", str(workers)]
     return options
+
+
+def _start_folder(run: RunFacts) -> Path | None:
+    """Returns the folder in which the run was started, where relative paths would not be found from
+    here; None: they would, there are none, or that folder is not on this machine."""
+    start = run.record.start
+    there = Path(start.folder)
+    if not start.folder or there == Path.cwd():
+        return None
+    options = start.options or []
+    paths = [run.config.prepared_folder]
+    if "--hosts" in options:  # names, or the path of a host list
+        paths.append(Path(options[options.index("--hosts") + 1]))
+    depends = any(not path.is_absolute() and (there / path).exists() for path in paths)
+    return there if depends else None
 
 
 def _free_folder(root: Path) -> Path:

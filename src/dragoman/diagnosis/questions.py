@@ -5,7 +5,7 @@ order follow from the tables.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dragoman.diagnosis.answers import (
@@ -31,6 +31,7 @@ from dragoman.diagnosis.answers import (
 )
 from dragoman.diagnosis.findings import UNKNOWN, Finding, Health, unknown
 from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.starting import with_start
 
 PlotName = Literal[
     "attempts",
@@ -223,7 +224,10 @@ def health_of(key: str, finding: Finding) -> Health:
 
 def _answer(question: Question, run: RunFacts) -> Finding | None:
     try:
-        return question.answer(run)
+        finding = question.answer(run)
+        if finding is None:
+            return None
+        return replace(finding, advice=[with_start(run, each) for each in finding.advice])
     except Exception as error:  # whatever a damaged record leads to
         message = " ".join(str(error).split()).rstrip(".")
         return unknown(

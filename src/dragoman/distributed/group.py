@@ -14,7 +14,7 @@ from torch._C._distributed_c10d import PrefixStore, TCPStore
 from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from dragoman.distributed.interfaces import bind_to_interface_towards
-from dragoman.distributed.launchers import Place, place
+from dragoman.distributed.launchers import Place, host_name, place
 from dragoman.distributed.parent import ParentWatch
 from dragoman.distributed.pulse import LONG_PATIENCE_S, ONE_HOST_SILENT_S, SILENT_S, Pulse
 from dragoman.distributed.seal import Seal
@@ -41,7 +41,7 @@ class Group:
     ranks: int
     local_rank: int
     device: torch.device
-    pulse: Pulse = field(default_factory=lambda: Pulse(0, 1, socket.gethostname()))
+    pulse: Pulse = field(default_factory=lambda: Pulse(0, 1, host_name()))
 
     @property
     def leads(self) -> bool:
@@ -114,7 +114,7 @@ def join(device: Literal["auto", "cpu", "cuda"]) -> Iterator[Group]:
     """Joins the ranks that a launcher has started; yields the group, or one of a single rank."""
     found = place()
     chosen = pick_device(device, found.local_rank)
-    host = socket.gethostname()
+    host = host_name()
     if not found.started_by_launcher:
         yield Group(0, 1, 0, chosen, Pulse(0, 1, host))
         return

@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ FIRST_PORT, PORTS = 20_000, 20_000
 STORE_PORT = "DRAGOMAN_STORE_PORT"
 SECRET = "DRAGOMAN_SECRET"
 """The secret of a start; under other launchers a user may set it for all ranks."""
+HOST_NAME = "DRAGOMAN_HOST_NAME"
+"""The name by which `--hosts` knows a host, set for its workers: what ssh connects to. The name
+that the machine has for itself may mean nothing to others."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,11 @@ def place(variables: Mapping[str, str] = os.environ) -> Place:
         if found := reader(variables):
             return found
     return Place()
+
+
+def host_name(variables: Mapping[str, str] = os.environ) -> str:
+    """Returns what this host is called in all records: as the user named it, where it was named."""
+    return variables.get(HOST_NAME) or socket.gethostname()
 
 
 def worker_variables(

@@ -159,6 +159,8 @@ class AttemptEnded:
     """Whose fault or whose notice it was; None: of no single rank, or nobody knows."""
     culprit_host: str = ""
     """Of that rank."""
+    could_not_write: bool = False
+    """The system refused to write, mostly because a disk is full."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,8 @@
 """Why an attempt ends: planned, asked to, or failed; always as the event that records it. Pure."""
 
+import errno
+from dataclasses import replace
+
 from dragoman.config import Config
 from dragoman.errors import (
     DivergedError,
@@ -7,6 +10,7 @@ from dragoman.errors import (
     LostPeerError,
     NamedRank,
     OutOfMemoryError,
+    StorageError,
     WeightsDifferError,
 )
 from dragoman.telemetry.events import AttemptEnded, EndCause, EndState
@@ -49,7 +53,17 @@ def preempted(step: int, stop: Stop, ranks: int) -> AttemptEnded:
 def failed(step: int, error: BaseException) -> AttemptEnded:
     culprit = error.culprit if isinstance(error, DragomanError) else None
     cause = _CAUSES.get(type(error), "error")
-    return _ended(step, "failed", f"{type(error).__name__}: {error}", cause, culprit)
+    ended = _ended(step, "failed", f"{type(error).__name__}: {error}", cause, culprit)
+    return replace(ended, could_not_write=_could_not_write(error))
+
+
+def _could_not_write(error: BaseException) -> bool:
+    is_full = isinstance(error, OSError) and error.errno in (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+    )
+    return is_full or isinstance(error, StorageError)
 
 
 def _finished(state: RunState, cause: EndCause, reason: str) -> AttemptEnded:

@@ -21,6 +21,9 @@ from dragoman.version import code_hash
 START_OPTIONS = "DRAGOMAN_START_OPTIONS"
 """The environment variable in which the starter gives the workers those of its options that say
 where they run: their own command line has none."""
+START_FOLDER = "DRAGOMAN_START_FOLDER"
+"""The environment variable for the folder in which it was started: on other hosts workers have
+another."""
 
 
 class RunManifest(BaseModel):
@@ -52,6 +55,7 @@ def record_attempt(
             "attempt": attempt,
             "command": sys.argv,
             "launcher": place().launcher,
+            "folder": os.environ.get(START_FOLDER) or str(Path.cwd()),
             "options": shlex.split(os.environ.get(START_OPTIONS, "")),
             "members": members,
             "versions": {

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 from dragoman.cluster.hosts import Host, load_cluster
 from dragoman.cluster.launch import start_variables
@@ -6,8 +7,9 @@ from dragoman.cluster.network import Interface
 from dragoman.cluster.preflight import Ready
 from dragoman.cluster.remote_run import Receiver, jobs_of
 from dragoman.config import parse_config
+from dragoman.distributed.launchers import HOST_NAME
 from dragoman.rundir import RunDir
-from dragoman.training.manifest import START_OPTIONS
+from dragoman.training.manifest import START_FOLDER, START_OPTIONS
 
 INTERFACES = {"a": Interface("ens5", "10.0.3.1", 24), "b": Interface("ib0", "10.0.3.2", 24)}
 
@@ -37,6 +39,8 @@ def test_every_host_starts_its_ranks_of_one_run(digits_config, tmp_path, monkeyp
     assert first.relays
     for job in (first, second):
         assert job.environment[START_OPTIONS] == "--hosts a,b --workers 2"
+        assert job.environment[START_FOLDER] == str(Path.cwd())
+    assert [job.environment[HOST_NAME] for job in (first, second)] == ["a", "b"]
 
 
 def test_a_host_gets_the_recipe_with_the_data_where_it_is_there(digits_config, tmp_path):

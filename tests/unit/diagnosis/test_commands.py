@@ -1,6 +1,8 @@
 """Each command is given to a shell: what it promises is what the run then does."""
 
 import shlex
+import subprocess
+import sys
 import time
 import tomllib
 from dataclasses import replace
@@ -140,7 +142,37 @@ def test_another_launcher_gets_lines_for_its_recipe(trained: tuple[Path, Path]) 
     argv = ["dragoman", "train", "demo.toml"]
     started = replace(run, record=replace(run.record, start=Start(argv, "srun", [])))
     assert train_on_command(started, 9) == "training.steps = 9"
-    assert train_command(started, {}) == "dragoman train demo.toml"
+    lines = train_command(started, {"model.dropout": 0.3, "tokenizer.vocabulary": 64})
+    assert [line.split(" = ")[0] for line in lines.splitlines()] == [
+        "data.prepared",
+        "model.dropout",
+        "tokenizer.vocabulary",
+    ]
+    give_to_a_shell(train_command(started, {}), trained[1])  # shows what it would go on from
+
+
+@pytest.mark.parametrize("given", [".", "..", "link", "run", "absolute"])
+def test_a_run_is_trained_on_however_it_was_named(
+    given: str, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "home" / "run"
+    relative = ["--set", "data.prepared=prepared/digits", "--set", "training.steps=2"]
+    (tmp_path / "home").mkdir()
+    train = ["dragoman", "train", str(digits), "--run", "run", *relative]
+    give_to_a_shell(shlex.join(train), run.parent)
+    (tmp_path / "link").symlink_to(run)
+    asked_in = {".": run, "..": run / "events", "link": tmp_path, "run": run.parent}
+    monkeypatch.chdir(asked_in.get(given, tmp_path))
+
+    found = facts(run if given == "absolute" else Path(given))
+
+    assert Path(shlex.split(train_command(found, {}, new_run=True))[-1]).name == "run-2"
+    command = train_on_command(found, 3)
+    program = f'dragoman() {{ {shlex.quote(sys.executable)} -m dragoman "$@"; }}; {command}'
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(facts(run).steps) == 3
+    assert list(tmp_path.rglob("prepared/digits")) == [tmp_path / "home" / "prepared" / "digits"]
 
 
 def test_a_path_that_a_shell_would_split_is_quoted(trained: tuple[Path, Path]) -> None:

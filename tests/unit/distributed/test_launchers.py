@@ -1,6 +1,15 @@
+import socket
+
 import pytest
 
-from dragoman.distributed.launchers import Place, first_host, place, port_of
+from dragoman.distributed.launchers import (
+    HOST_NAME,
+    Place,
+    first_host,
+    host_name,
+    place,
+    port_of,
+)
 from dragoman.errors import UserError
 
 SLURM = {
@@ -87,3 +96,8 @@ def test_ports_of_jobs_are_not_privileged_and_differ():
     ports = {port_of(f"{job}.0") for job in range(4000, 4100)}
     assert all(20_000 <= port < 40_000 for port in ports)
     assert len(ports) > 90
+
+
+def test_a_host_goes_by_the_name_that_its_user_gave_it():
+    assert host_name({HOST_NAME: "203.0.113.5"}) == "203.0.113.5"
+    assert host_name({}) == socket.gethostname()

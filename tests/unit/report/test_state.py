@@ -62,3 +62,32 @@ def test_the_first_rank_to_fail_gives_the_reason(empty_run):
 )
 def test_each_state_is_told_in_a_sentence(state, words):
     assert words in in_words(*state)
+
+
+@pytest.mark.parametrize(
+    ("cause", "goes_on"),
+    [
+        ("error", True),
+        ("lost-rank", True),
+        ("weights-differ", False),
+        ("diverged", False),
+        ("out-of-memory", False),
+    ],
+)
+def test_a_run_is_not_asked_to_go_on_into_the_same_fault(empty_run, cause, goes_on):
+    end = AttemptEnded(1, "failed", "why", cause)
+    empty_run.with_events([(0.0, started()), (1.0, step(1)), (2.0, end)])
+    found = read_state(empty_run)
+
+    assert ("goes on from the last checkpoint" in found.sentence) == goes_on
+    assert bool(found.command) == goes_on
+
+
+def test_another_launcher_starts_the_run_again(empty_run):
+    empty_run.with_events([(0.0, started()), (1.0, step(1))])
+    attempt = {"attempt": 1, "members": [], "launcher": "srun", "command": ["dragoman"]}
+    write_json(empty_run.directory.manifest, {"attempts": [attempt]})
+    found = read_state(empty_run, 3600.0)
+
+    assert (found.name, found.command) == ("broken off", "")
+    assert "with srun" in found.sentence

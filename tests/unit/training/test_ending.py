@@ -1,4 +1,6 @@
 import dataclasses
+import errno
+from pathlib import Path
 
 import pytest
 
@@ -72,3 +74,16 @@ def test_a_failure_of_no_single_rank_has_no_culprit(tmp_path):
     ):
         ending = failed(5, error)
         assert (ending.cause, ending.culprit_rank, ending.culprit_host) == (cause, None, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "could_not_write"),
+    [
+        (StorageError(Path("x"), "saving", "No space left on device"), True),
+        (OSError(errno.ENOSPC, "No space left on device"), True),
+        (OSError(errno.ECONNRESET, "Connection reset by peer"), False),
+        (RunError("broken"), False),
+    ],
+)
+def test_a_full_disk_is_a_fact_of_the_ending(error, could_not_write):
+    assert failed(9, error).could_not_write == could_not_write

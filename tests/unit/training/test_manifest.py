@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -5,7 +7,7 @@ from dragoman.errors import CorruptFileError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.shards.passport import PreparedData
-from dragoman.training.manifest import START_OPTIONS, read_manifest, record_attempt
+from dragoman.training.manifest import START_FOLDER, START_OPTIONS, read_manifest, record_attempt
 
 MEMBERS = [{"host": "n1", "device": "cpu"}]
 
@@ -36,7 +38,10 @@ def test_how_the_workers_were_started_is_recorded(tmp_path, prepared, monkeypatc
     record_attempt(run, prepared, 1, MEMBERS)
     monkeypatch.setenv(START_OPTIONS, "--hosts 'my hosts.toml' --workers 2")
     record_attempt(run, prepared, 2, MEMBERS)
-    alone, started = read_manifest(run).attempts
+    monkeypatch.setenv(START_FOLDER, "/home/u")
+    record_attempt(run, prepared, 3, MEMBERS)
+    alone, started, elsewhere = read_manifest(run).attempts
+    assert (alone["folder"], elsewhere["folder"]) == (str(Path.cwd()), "/home/u")
     assert (alone["options"], alone["launcher"]) == ([], "")
     assert started["options"] == ["--hosts", "my hosts.toml", "--workers", "2"]
 

@@ -4,27 +4,18 @@ A failure that comes again at the same step has its cause there: saving more oft
 does not help against it.
 """
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 
-from dragoman.diagnosis.commands import setting_line, train_command
-from dragoman.diagnosis.findings import Advice, Figure, Finding
-from dragoman.diagnosis.learning.remedies import lower_the_rate
+from dragoman.diagnosis.answers.fault_advice import advice_on, hosts_ever
+from dragoman.diagnosis.findings import Figure, Finding
 from dragoman.diagnosis.learning.repeated import repeated
 from dragoman.diagnosis.phrasing import count, listed, percent, wall_time
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.faults import Fault, FaultHistory
 from dragoman.diagnosis.speed.time_spent import cost_per_s
 
-LOW_GOODPUT = 0.95
 NOTABLE_LOSS_S = 1.0
-WORTH_S = 60.0
-"""Faults that cost less are not worth any advice."""
-LEAST_STEPS = 20
-"""Nor are those of a run that has hardly begun."""
-MORE_OFTEN = 4
-"""How many times as often to save, where much work is lost."""
 
 _WORDS = {
     "broken off": "ended without a reason",
@@ -64,9 +55,9 @@ def answer(run: RunFacts) -> Finding | None:
     return Finding(
         verdict=count(len(history.faults), "fault") if history.faults else "none",
         confidence="high",
-        sentence=_sentence(history, len(run.attempts)) + again,
+        sentence=_sentence(run) + again,
         evidence=figures,
-        advice=_on_repeated(run, same) if same else _advice(run, history),
+        advice=advice_on(run, same),
         plain=_plain(history, same),
     )
 
@@ -76,80 +67,6 @@ def _where(same: Sequence[Fault]) -> str:
     if len(steps) == 1:
         return f"the same place, after step {steps[0]:,}"
     return f"about the same place, after steps {steps[0]:,} to {steps[-1]:,}"
-
-
-def _on_repeated(run: RunFacts, same: Sequence[Fault]) -> list[Advice]:
-    """Returns how to find the cause of a failure that comes again and again."""
-    last = same[-1]
-    attempts = {attempt.number: attempt for attempt in run.attempts}
-    causes = {end.event.cause for end in attempts[last.attempt].ends}
-    if last.kind == "broken off":
-        return [_kernel_log(attempts[last.attempt].host_names), _other_order(run, last)]
-    if last.kind == "rolled back" or "diverged" in causes:
-        return [lower_the_rate(run, f"the loss runs away after step {last.step:,} each time")]
-    if "out-of-memory" in causes:
-        half = max(1, run.config.training.micro_batch_tokens // 2)
-        return [
-            Advice(
-                "Start a new run with smaller micro-batches: the same large batch takes all memory "
-                "each time.",
-                train_command(run, {"training.micro_batch_tokens": half}, new_run=True),
-            )
-        ]
-    events = shlex.quote(str(run.record.directory.events))
-    read = Advice(
-        "Read what the failed attempts recorded, in full.",
-        f"grep -rhE 'attempt-ended.*failed' {events} | tail -n {len(same)}",
-    )
-    return [read, _other_order(run, last)]
-
-
-def _kernel_log(hosts: Sequence[str]) -> Advice:
-    """Returns how to see whether the system has killed a process of the run."""
-    command = "journalctl -k --no-pager | grep -iE 'out of memory|killed process' | tail"
-    if len(hosts) > 1:
-        command = "; ".join(f"ssh {shlex.quote(host)} {shlex.quote(command)}" for host in hosts)
-    return Advice(
-        "See whether the system killed the process, for want of memory or for another reason.",
-        command,
-    )
-
-
-def _other_order(run: RunFacts, fault: Fault) -> Advice:
-    seed = run.config.training.seed + 1
-    return Advice(
-        f"Try another order of the training pairs in a new run: if it passes step {fault.step:,}, "
-        "the pairs of that step are the cause, otherwise the machine or the program is.",
-        train_command(run, {"training.seed": seed}, new_run=True),
-    )
-
-
-def _advice(run: RunFacts, history: FaultHistory) -> list[Advice]:
-    """Returns what would have made the faults cheaper; empty: they cost little, or it is too early
-    to say."""
-    is_cheap = history.time_goodput >= LOW_GOODPUT or history.cost_s < WORTH_S
-    if not history.faults or is_cheap or history.all_steps < LEAST_STEPS:
-        return []
-    down_s = sum(fault.down_s for fault in history.faults)
-    if down_s > history.cost_s / 2:
-        # A run that has ended well, or still goes on, is not to be started again.
-        is_over = run.attempts[-1].state in ("finished", "training")
-        which = "the next run" if is_over else "the run"
-        return [
-            Advice(
-                f"Let the shell start {which} again when it breaks off: most was lost to waiting "
-                "for that.",
-                f"until {train_command(run, {}, new_run=is_over)}; do sleep 30; done",
-                down_s,
-            )
-        ]
-    settings = run.config.checkpoints
-    if settings.every_steps:
-        line = setting_line("checkpoints.every_steps", max(1, settings.every_steps // MORE_OFTEN))
-    else:
-        line = setting_line("checkpoints.lost_minutes", settings.lost_minutes / MORE_OFTEN)
-    saves_s = (history.cost_s - down_s) * (1 - 1 / MORE_OFTEN)
-    return [Advice("Save more often: most was lost to steps done again.", line, saves_s)]
 
 
 def _plain(history: FaultHistory, same: Sequence[Fault]) -> str:
@@ -173,13 +90,16 @@ def _figure(fault: Fault) -> Figure:
     return Figure(f"{fault.kind} after step {fault.step:,}", fault.cost_s, "s", note=note)
 
 
-def _sentence(history: FaultHistory, attempts: int) -> str:
+def _sentence(run: RunFacts) -> str:
+    history, attempts = run.faults, count(len(run.attempts), "attempt")
     if not history.faults:
-        return f"The run took {count(attempts, 'attempt')}, and nothing was lost between them."
+        return f"The run took {attempts}, and nothing was lost between them."
     kinds = Counter(fault.kind for fault in history.faults)
     how_often = listed([f"{_WORDS[kind]} {_times(number)}" for kind, number in kinds.items()])
     worst = max(history.faults, key=lambda fault: fault.cost_s)
     what = f"{'The worst' if len(history.faults) > 1 else 'It'} was after step {worst.step:,}"
+    if worst.cause == "error" and worst.host and len(hosts_ever(run)) > 1:
+        what += f" on {worst.host}"
     cost = "Nothing was lost."
     if history.lost_steps or history.cost_s >= NOTABLE_LOSS_S:
         lost_s, useful = wall_time(history.cost_s), percent(history.time_goodput)

@@ -44,8 +44,7 @@ def answer(run: RunFacts) -> Finding | None:
 def _resume(run: RunFacts) -> Advice:
     from_where = "from its last checkpoint" if run.record.checkpoints else "from the beginning"
     return Advice(
-        f"Stop it with Ctrl-C or kill where it was started, then start it again: it goes on "
-        f"{from_where}.",
+        f"Start it again: it goes on {from_where}.",
         train_command(run, {}),
     )
 

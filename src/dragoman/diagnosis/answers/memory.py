@@ -8,9 +8,11 @@ import numpy as np
 
 from dragoman.diagnosis.commands import setting_line
 from dragoman.diagnosis.findings import Advice, Figure, Finding
+from dragoman.diagnosis.learning.remedies import less_memory
 from dragoman.diagnosis.phrasing import count, percent, size
 from dragoman.diagnosis.run.attempts import Attempt
 from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.run.faults import Fault
 from dragoman.diagnosis.run.hosts import host_of
 from dragoman.diagnosis.speed import advice
 
@@ -50,6 +52,12 @@ def answer(run: RunFacts) -> Finding | None:
     if not near and not out_of_memory:
         return None
     sentences = []
+    ended = _ended_by_memory(run)
+    if ended:
+        sentences.append(
+            f"{ended.host or 'A worker'} ran out of memory with a single pair at a time, which "
+            f"ended the run after step {ended.step:,}."
+        )
     if near:
         fullest = max(near.values(), key=lambda peak: peak.share)
         sentences.append(
@@ -61,7 +69,7 @@ def answer(run: RunFacts) -> Finding | None:
             f"{count(out_of_memory, 'step')} ran out of memory and had to be done again in pieces."
         )
     return Finding(
-        verdict="ran out" if out_of_memory else "near its limit",
+        verdict="ran out" if out_of_memory or ended else "near its limit",
         confidence="high",
         sentence=" ".join(sentences),
         evidence=[
@@ -69,11 +77,19 @@ def answer(run: RunFacts) -> Finding | None:
             Figure("steps that ran out of memory", out_of_memory, "steps"),
         ],
         advice=_advice(run, list(near.values()), out_of_memory),
-        plain=_plain(list(near.values()), out_of_memory),
+        plain=_plain(list(near.values()), out_of_memory, ended),
     )
 
 
-def _plain(near: Sequence[MemoryPeak], out_of_memory: int) -> str:
+def _ended_by_memory(run: RunFacts) -> Fault | None:
+    last = run.faults.unresumed
+    return last if last and last.cause == "out-of-memory" else None
+
+
+def _plain(near: Sequence[MemoryPeak], out_of_memory: int, ended: Fault | None) -> str:
+    if ended:
+        where = f" of {ended.host}" if ended.host else ""
+        return f"Yes: the run ended because the memory{where} was full."
     if out_of_memory:
         return f"Yes: {count(out_of_memory, 'step')} needed more memory than there was."
     fullest = max(near, key=lambda peak: peak.share)
@@ -83,6 +99,9 @@ def _plain(near: Sequence[MemoryPeak], out_of_memory: int) -> str:
 def _advice(run: RunFacts, near: Sequence[MemoryPeak], out_of_memory: int) -> list[Advice]:
     """Returns smaller micro-batches where ranks fill the memory, and a look at the processes where
     it is the host's that something else may fill."""
+    if ended := _ended_by_memory(run):
+        where = f" of {ended.host}" if ended.host else ""
+        return less_memory(run, f"the memory{where} does not hold a single long pair")
     own = [peak.share for peak in near if peak.is_of_ranks]
     now = run.config.training.micro_batch_tokens
     if own or out_of_memory:

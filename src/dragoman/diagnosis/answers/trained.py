@@ -46,7 +46,13 @@ from dragoman.diagnosis.learning.level import FAIR_BLEU, SURPRISE, Level, level_
 from dragoman.diagnosis.learning.overfit import Overfit, overfit_of
 from dragoman.diagnosis.learning.pace import Pace, pace_of, round_below
 from dragoman.diagnosis.learning.power_law import LEAST_POINTS
-from dragoman.diagnosis.learning.remedies import train_on, use_best
+from dragoman.diagnosis.learning.remedies import (
+    evaluate_more,
+    is_finished,
+    shorter_warm_up,
+    train_on,
+    use_best,
+)
 from dragoman.diagnosis.phrasing import count, percent, there_are, wall_time
 from dragoman.diagnosis.run.facts import RunFacts
 
@@ -91,6 +97,7 @@ def answer(run: RunFacts) -> Finding:
         return replace(
             unknown("no evaluation has been made, and only those can tell"),
             plain="Nobody can tell yet: the model has not been tested on held-out sentences.",
+            advice=evaluate_more(run, LEAST_POINTS),
         )
     evaluations, config = every.finite, run.config
     evidence = _losses(evaluations)
@@ -148,6 +155,11 @@ def answer(run: RunFacts) -> Finding:
 
 def _divergence_words(run: RunFacts, evaluations: Evaluations) -> str:
     """Returns how the run has diverged; empty: it has not."""
+    last = run.faults.unresumed
+    if last and last.cause == "diverged":
+        return (
+            f"It gave up after step {last.step:,}, since going back to a checkpoint did not help."
+        )
     divergence = divergence_of(run.steps["step"], run.steps["loss"])
     if divergence:
         return divergence_sentence(divergence)
@@ -200,11 +212,19 @@ def _in_warm_up(run: RunFacts, last_step: int, warmup_left: int, evidence: list[
     sentence = (
         f"Too early to say: the learning rate is still rising, for "
         f"{count(warmup_left, 'more step')}, and the loss of a warm-up says nothing about its end. "
-        f"After about {count(needed, 'more step')} it can be said."
     )
-    because = "it ended before its learning rate had reached its peak"
-    plain = "It is too early to say: the training has only just begun."
-    advice = train_on(run, last_step + needed, because) if _is_finished(run) else []
+    warmup = run.config.schedule.warmup_steps
+    planned = last_step if is_finished(run) else run.config.training.steps
+    if not planned or planned > warmup:
+        sentence += f"After about {count(needed, 'more step')} it can be said."
+        plain = "It is too early to say: the training still warms up."
+        return Finding("too early to say", "none", sentence, evidence, plain=plain)
+    sentence += f"schedule.warmup_steps = {warmup:,} is too long for {count(planned, 'step')}."
+    advice = [shorter_warm_up(run, planned)]
+    if needed <= planned:
+        because = "it ended before its learning rate had reached its peak"
+        advice = [*train_on(run, last_step + needed, because), *advice]
+    plain = "It is too early to say: the settings let the training end before it has warmed up."
     return Finding("too early to say", "none", sentence, evidence, advice, plain)
 
 
@@ -219,14 +239,16 @@ def _too_few(run: RunFacts, after: Evaluations, last_step: int, evidence: list[F
     falls = len(losses) >= LEAST_FALLING and bool((np.diff(losses) < 0).all())
     if not falls:
         plain = "It is too early to say: there are too few tests on held-out sentences."
-        return Finding("too early to say", "none", sentence, evidence, plain=plain)
+        advice = evaluate_more(run, LEAST_POINTS)
+        return Finding("too early to say", "none", sentence, evidence, advice, plain)
     fall = float(losses[0] - losses[-1])
     sentence += (
         f" Each evaluation so far was better than the one before, by {fall:.3f} nats ({SURPRISE}) "
         "in all."
     )
     more = max(NEXT_SHARE * last_step, missing * run.config.evaluation.every_steps)
-    advice = train_on(run, last_step + math.ceil(more), "each evaluation was better than the last")
+    because = "each evaluation was better than the last"
+    advice = train_on(run, last_step + math.ceil(more), because)
     plain = "It is too early to say, but the model got better at every test, so go on."
     return Finding("too early to say", "none", sentence, evidence, advice, plain)
 
@@ -288,10 +310,6 @@ def _advice(run: RunFacts, phase: Phase, verdict: Verdict, last_step: int) -> li
 
 def _quarter_more(last_step: int) -> int:
     return math.ceil((1 + NEXT_SHARE) * last_step)
-
-
-def _is_finished(run: RunFacts) -> bool:
-    return bool(run.attempts) and run.attempts[-1].state == "finished"
 
 
 def _limit_words(run: RunFacts, verdict: Verdict) -> str:

@@ -7,21 +7,28 @@ from pathlib import Path
 
 from dragoman.config import PRESETS, Config, TextSource
 from dragoman.diagnosis.commands import (
+    in_start_folder,
     limits_beyond,
+    setting_line,
     train_command,
-    train_on_command,
     with_settings,
 )
 from dragoman.diagnosis.findings import Advice
 from dragoman.diagnosis.learning.kept import best_kept
-from dragoman.diagnosis.learning.rate_level import lower_rate, rate_setting
+from dragoman.diagnosis.learning.pace import round_below
+from dragoman.diagnosis.learning.rate_level import lower_rate, rate_level_of, rate_setting
 from dragoman.diagnosis.learning.repeated import repeated
 from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.speed.intervals import interval_for
 from dragoman.training.claim import incompatible_changes
 
 _MORE_DROPOUT, _DROPOUT_STEP, _MOST_DROPOUT = 0.3, 0.1, 0.5
 LARGEST_WIDTH = 512
 """Of the models that are advised where a smaller one does not learn its pairs."""
+MOST_EVALUATING = 0.1
+"""Of the steps' time: what more evaluations may take."""
+WARM_UP_SHARE = 0.1
+"""Of all steps: as usual for short trainings."""
 _ADDRESS = "://"
 
 
@@ -33,23 +40,83 @@ def train_on(run: RunFacts, until_step: int, because: str) -> list[Advice]:
     """
     if not run.attempts or run.attempts[-1].state == "training":
         return []
-    if any(fault.attempt == run.attempts[-1].number for fault in repeated(run.faults.faults)):
+    if _meets_its_fault_again(run):
         return []
     every = run.config.evaluation.every_steps
     until_step = math.ceil(until_step / every) * every
-    command = train_on_command(run, until_step)
-    longer = with_settings(run.config, limits_beyond(run, until_step))
-    if incompatible_changes(run.config, longer):
+    raised = limits_beyond(run, until_step)
+    if incompatible_changes(run.config, with_settings(run.config, raised)):
         what = f"Train a new run with a schedule that ends at step {until_step:,}"
-    elif run.record.checkpoints:
-        newest = run.record.checkpoints[-1].step
-        what = f"Continue training to step {until_step:,}, from the checkpoint of step {newest:,}"
     else:
-        what = (
-            f"Continue training to step {until_step:,}, where this run has its checkpoints (there "
-            "are none in this folder)"
+        what = f"Continue training{_until(run.config, raised, until_step)}"
+        if run.record.checkpoints:
+            what += f", from the checkpoint of step {run.record.checkpoints[-1].step:,}"
+        else:
+            what += ", where this run has its checkpoints (there are none in this folder)"
+    return [Advice(f"{what}: {because}.", train_command(run, raised))]
+
+
+def _meets_its_fault_again(run: RunFacts) -> bool:
+    """Returns whether the run would fail again, if it were continued as it is."""
+    last = run.faults.unresumed
+    return last is not None and (last.comes_again or last in repeated(run.faults.faults))
+
+
+def _until(config: Config, raised: Mapping[str, object], until_step: int) -> str:
+    """Returns where the run will end with these limits raised, as far as one can tell."""
+    if "training.steps" in raised:
+        return f" to step {until_step:,}"
+    if raised:
+        return f" to about step {until_step:,}"
+    return f" to step {config.training.steps:,}" if config.training.steps else ""
+
+
+def evaluate_more(run: RunFacts, least: int) -> list[Advice]:
+    """Returns how to get more than `least` evaluations after the warm-up; empty: at most one will
+    be missing, more would take too much of the time, or the run has hardly begun."""
+    config = run.config
+    done = int(run.steps["step"][-1]) if len(run.steps) else 0
+    total = max(config.training.steps or 0, done) if not is_finished(run) else done
+    every = config.evaluation.every_steps
+    after_warm_up = max(0, total - config.schedule.warmup_steps)
+    has_begun = done > max(config.schedule.warmup_steps, 2 * least)
+    if not has_begun or after_warm_up // every >= least - 1 or _meets_its_fault_again(run):
+        return []
+    seconds = [evaluation.seconds for evaluation in run.evaluations]
+    each_s = math.fsum(seconds) / len(seconds) if seconds else 0.0
+    step_s = float(run.steps["step_s"].mean())
+    dear = interval_for(each_s, step_s, MOST_EVALUATING)
+    often = max(round_below(after_warm_up / (2 * least)), dear)
+    if 2 * often > every:
+        return []
+    change: dict[str, object] = {"evaluation.every_steps": often}
+    return [
+        Advice(
+            f"Evaluate more often, every {often:,} steps instead of every {every:,}: with fewer "
+            f"than {least} evaluations after the warm-up nobody can tell how the model does.",
+            setting_line("evaluation.every_steps", often)
+            if is_finished(run)
+            else train_command(run, change),
         )
-    return [Advice(f"{what}: {because}.", command)]
+    ]
+
+
+def shorter_warm_up(run: RunFacts, planned: int) -> Advice:
+    """Returns a warm-up of a tenth of the steps that are planned, with a rate that such a short one
+    bears."""
+    steps = max(1, round_below(planned * WARM_UP_SHARE))
+    settings: dict[str, object] = {"schedule.warmup_steps": steps}
+    if rate_level_of(with_settings(run.config, settings)).times_usual > 1:
+        settings |= lower_rate(with_settings(run.config, settings))
+    return Advice(
+        f"Start a new run with a shorter warm-up, {steps:,} of its {planned:,} steps, or one with "
+        "many more steps.",
+        train_command(run, settings, new_run=True),
+    )
+
+
+def is_finished(run: RunFacts) -> bool:
+    return bool(run.attempts) and run.attempts[-1].state == "finished"
 
 
 def use_best(run: RunFacts, because: str) -> list[Advice]:
@@ -109,6 +176,26 @@ def larger_model(run: RunFacts, because: str) -> list[Advice]:
     ]
 
 
+def less_memory(run: RunFacts, because: str) -> list[Advice]:
+    """Returns what helps where not even a single pair fits into memory."""
+    longest = max(1, run.config.data.max_length // 2)
+    shorter = Advice(
+        f"Start a new run without pairs of more than {longest:,} pieces, half of what "
+        f"data.max_length allows now: {because}.",
+        train_command(run, {"data.max_length": longest}, new_run=True),
+    )
+    shape = _next_smaller(run.config)
+    if shape is None:
+        return [shorter]
+    settings = {f"model.{key}": value for key, value in shape.items()}
+    smaller = Advice(
+        f"Or start a new run with a smaller model ({shape['preset']}), or on devices with more "
+        "memory.",
+        train_command(run, settings, new_run=True),
+    )
+    return [shorter, smaller]
+
+
 def inspect_pairs(run: RunFacts, because: str) -> Advice:
     """Returns how to see some training pairs side by side, or those that cleaning dropped."""
     data = run.config.data
@@ -117,13 +204,12 @@ def inspect_pairs(run: RunFacts, because: str) -> Advice:
     if isinstance(source, TextSource):
         sides = [_shown(name, data.folder) for name in (source.source, source.target)]
         if all(sides):
-            command = f"paste {' '.join(sides)} | shuf -n 10"
+            command = in_start_folder(run, f"paste {' '.join(sides)} | shuf -n 10")
     if command:
         return Advice(f"See whether lines of both sides belong together: {because}.", command)
-    config = shlex.quote(str(run.record.directory.config))
     return Advice(
         f"See what kinds of pairs cleaning drops: {because}.",
-        f"dragoman prepare {config} --explain 3",
+        _explain_cleaning(run),
     )
 
 
@@ -136,13 +222,12 @@ def find_leak(run: RunFacts, split: str, because: str) -> Advice:
         if patterns and text:
             return Advice(
                 f"Count the lines of the training set that are also held out: {because}.",
-                f"grep -cxFf {patterns} {text}",
+                in_start_folder(run, f"grep -cxFf {patterns} {text}"),
             )
-    config = shlex.quote(str(run.record.directory.config))
     return Advice(
         "See how many training pairs are 'in validation or test', and whether similar ones are "
         f"left: {because}.",
-        f"dragoman prepare {config} --explain 3",
+        _explain_cleaning(run),
     )
 
 
@@ -158,15 +243,29 @@ def without_leaks(run: RunFacts, because: str) -> list[Advice]:
     ]
 
 
+def _explain_cleaning(run: RunFacts) -> str:
+    config = run.record.directory.config.absolute()
+    return in_start_folder(run, f"dragoman prepare {shlex.quote(str(config))} --explain 3")
+
+
 def _next_larger(config: Config) -> Mapping[str, object] | None:
     """Returns the shape of the next preset, up to base; larger ones learn more only from very much
     data."""
     for name, preset in PRESETS.items():
-        shape = dict(preset)
-        if config.model.width < shape["width"] <= LARGEST_WIDTH:
-            layers = shape.pop("layers")
-            return {"preset": name, "encoder_layers": layers, "decoder_layers": layers, **shape}
+        if config.model.width < preset["width"] <= LARGEST_WIDTH:
+            return _shape(name)
     return None
+
+
+def _next_smaller(config: Config) -> Mapping[str, object] | None:
+    narrower = [name for name, shape in PRESETS.items() if shape["width"] < config.model.width]
+    return _shape(narrower[-1]) if narrower else None
+
+
+def _shape(preset: str) -> Mapping[str, object]:
+    shape = dict(PRESETS[preset])
+    layers = shape.pop("layers")
+    return {"preset": preset, "encoder_layers": layers, "decoder_layers": layers, **shape}
 
 
 def _shown(name: str, folder: str) -> str:

@@ -14,8 +14,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dragoman.diagnosis.run.attempts import Attempt
-from dragoman.telemetry.events import Incident
+from dragoman.telemetry.events import EndCause, Incident
 from dragoman.telemetry.read.tables import Array
+
+MEETS_AGAIN: frozenset[EndCause] = frozenset({"weights-differ", "out-of-memory", "diverged"})
+"""Causes that are in the settings, in the weights or in a host, and stay there."""
 
 FaultKind = Literal["broken off", "failed", "preempted", "rolled back", "not whole"]
 
@@ -35,6 +38,9 @@ class Fault:
     """None: of no single rank, or nobody knows."""
     host: str = ""
     """Of that rank; empty: of no single host, or nobody knows."""
+    cause: EndCause = ""
+    """Of an attempt that recorded its end; else empty."""
+    could_not_write: bool = False
     lost_steps: int = 0
     """Done after the checkpoint from which the run went on."""
     lost_s: float = 0.0
@@ -48,6 +54,11 @@ class Fault:
     def cost_s(self) -> float:
         return self.lost_s + self.down_s
 
+    @property
+    def comes_again(self) -> bool:
+        """Whether the same command meets it again: something else has to be done about it first."""
+        return self.could_not_write or self.cause in MEETS_AGAIN
+
 
 @dataclass(frozen=True)
 class FaultHistory:
@@ -56,6 +67,11 @@ class FaultHistory:
     """Steps that the model is made of."""
     all_s: float
     """From the first start to the end, without pauses after an attempt that ended well."""
+
+    @property
+    def unresumed(self) -> Fault | None:
+        """The fault that the run has ended with; None: it goes on, or has ended well."""
+        return self.faults[-1] if self.faults and not self.faults[-1].recovery else None
 
     @property
     def lost_steps(self) -> int:
@@ -247,11 +263,17 @@ def _ending(attempt: Attempt, last_step: int) -> Fault | None:
     at, writer, event = next(end for end in attempt.ends if end.event.state == kind)
     rank: int | None = event.culprit_rank
     host = event.culprit_host
-    # Where none is named, it is who failed first. When several were asked to stop, it is nobody.
-    if rank is None and (kind == "failed" or attempt.ranks == 1):
+    # Where none is named, it is who failed first. When several were asked to stop, or found that
+    # they cannot go on together, it is nobody.
+    fails_alone = kind == "failed" and event.cause not in MEETS_AGAIN
+    if rank is None and (fails_alone or attempt.ranks == 1):
         rank, host = writer, attempt.hosts.get(writer, "")
     what = event.reason.partition("\n")[0]
-    return Fault(kind, what, at, attempt.number, last_step, rank, host)
+    return Fault(
+        *(kind, what, at, attempt.number, last_step, rank, host),
+        cause=event.cause,
+        could_not_write=event.could_not_write,
+    )
 
 
 def _recovery(before: Attempt, attempt: Attempt) -> str:

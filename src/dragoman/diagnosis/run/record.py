@@ -38,6 +38,7 @@ class _Attendance(BaseModel):
     command: list[str] = []
     launcher: str = ""
     options: list[str] | None = None
+    folder: str = ""
 
 
 class _ManifestData(BaseModel):
@@ -73,6 +74,9 @@ class Start:
     """dragoman, torchrun, srun or mpirun; empty: none, or not recorded."""
     options: list[str] | None
     """Those of `dragoman train` that say where it runs; None: not recorded."""
+    folder: str = ""
+    """In which it was started, and to which relative paths of its recipe belong; empty: not
+    recorded."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ def read_run(
     attendance = manifest.attempts if manifest else []
     status = read(run.status, _Status)
     return RunRecord(
-        directory=run,
+        directory=_named(run),
         config=config,
         passport=data.data if data else None,
         members={each.attempt: each.members for each in attendance},
@@ -161,11 +165,18 @@ def read_run(
     )
 
 
+def _named(run: RunDir) -> RunDir:
+    """Returns the directory under a name of its own, which `.`, `..` and links do not have: new
+    runs are named after it, and so are its folders on other hosts."""
+    has_name = run.root.name not in ("", "..") and not run.root.is_symlink()
+    return run if has_name else RunDir(run.root.resolve())
+
+
 def _start(attendance: list[_Attendance]) -> Start:
     if not attendance:
         return Start([], "", None)
     last = attendance[-1]
-    return Start(last.command, last.launcher, last.options)
+    return Start(last.command, last.launcher, last.options, last.folder)
 
 
 def _tables(run: RunDir, progress: Callable[[int], None]) -> RunTables:

@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from dragoman.diagnosis.commands import setting_line, train_command
+from dragoman.diagnosis.commands import (
+    other_launcher,
+    setting_line,
+    start_options,
+    train_command,
+)
 from dragoman.diagnosis.findings import Advice
 from dragoman.diagnosis.phrasing import listed, seconds, sentence_of
 from dragoman.diagnosis.run.facts import RunFacts
@@ -203,15 +208,15 @@ def on_hosts(
     words; None: they are none or all, or another launcher has started the run."""
     if not left or len(left) == len(hosts_of(run)):
         return None
-    words = shlex.split(train_command(run, {}, new_run=has_ended(run)))
-    if "--hosts" not in words:
+    options = start_options(run)
+    if other_launcher(run) or "--hosts" not in options:
         return None
-    place = words.index("--hosts") + 1
-    if "," in words[place]:
-        words[place] = ",".join(left)
-    else:  # a host list holds more than names, and only its owner may change it
-        text = f"{text} First leave only {listed(list(left))} in {words[place]}."
-    return Advice(text, shlex.join(words), saves_s if saves_s and saves_s > 0 else None)
+    given = options[options.index("--hosts") + 1]
+    is_list = "," not in given  # it holds more than names, and only its owner may change it
+    if is_list:
+        text = f"{text} First leave only {listed(list(left))} in {given}."
+    command = train_command(run, {}, has_ended(run), () if is_list else left)
+    return Advice(text, command, saves_s if saves_s and saves_s > 0 else None)
 
 
 def smaller_micro_batches(run: RunFacts, times: int, text: str) -> Advice | None:

@@ -3,7 +3,7 @@ from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.diagnosis.traffic_run import figure
 
 from dragoman.diagnosis.answers import memory
-from dragoman.telemetry.events import DeviceFound, Incident, SensorReading
+from dragoman.telemetry.events import AttemptEnded, DeviceFound, Incident, SensorReading
 
 
 def usual_run(tmp_path, **more):
@@ -57,3 +57,18 @@ def test_a_host_that_something_else_fills_is_looked_at_rather_than_the_batches(t
     assert [a.command for a in found.advice] == [
         "ssh host-1 'ps -eo pid,user,rss,args --sort=-rss | head'"
     ]
+
+
+def test_where_a_single_pair_does_not_fit_smaller_batches_are_no_advice(tmp_path):
+    gpu = DeviceFound("cuda:0", "V100", "fp16", None, 16e9)
+    end = AttemptEnded(9, "failed", "too long", "out-of-memory", 1, "host-1")
+    run = usual_run(
+        tmp_path,
+        more=lambda *_: {"memory_peak_bytes": 15.5e9},
+        beside=lambda rank, last: [(0.5, gpu), *([(last + 1.0, end)] * (rank == 0))],
+    )
+    found = memory.answer(read(run))
+
+    assert found.verdict == "ran out"
+    assert "host-1" in found.plain
+    assert not any("micro_batch_tokens" in advice.command for advice in found.advice)

@@ -90,6 +90,13 @@ def test_a_warm_up_is_too_early(tmp_path):
     assert "5,000 more steps" in found.sentence
 
 
+def test_a_warm_up_longer_than_the_training_is_named(tmp_path):
+    settings = ["schedule.warmup_steps=900000"]
+    found = learned(tmp_path / "run", PLATEAU, settings=settings).asked(answer)
+    assert "schedule.warmup_steps = 900,000" in found.sentence
+    assert ["schedule.warmup_steps=" in command for command in commands(found)] == [True]
+
+
 def test_evaluations_of_the_warm_up_do_not_count(tmp_path):
     settings = ["schedule.warmup_steps=22000"]
     found = learned(tmp_path / "run", PLATEAU, settings=settings).asked(answer)

@@ -169,3 +169,30 @@ def test_leaks_are_dropped_where_they_were_kept(tmp_path):
 
 def _overrides(command):
     return [f"{key}={value}" for key, value in settings_of(command).items()]
+
+
+def test_where_the_text_says_a_run_ends_is_where_its_command_ends_it(tmp_path):
+    run = learned(tmp_path / "run", FALLING, settings=["training.steps=9000"], cause="patience")
+    (own_limit,) = remedies.train_on(run.facts, 5000, "it falls")
+    assert "to step 9,000" in own_limit.text
+    assert settings_of(own_limit.command) == {}
+    (raised,) = remedies.train_on(run.facts, 12_000, "it falls")
+    assert "to step 12,000" in raised.text
+    assert settings_of(raised.command) == {"training.steps": "12000"}
+
+
+def test_too_few_evaluations_are_to_be_more(tmp_path):
+    few = learned(tmp_path / "few", [3.0, 2.9], every=1000)
+    (advice,) = remedies.evaluate_more(few.facts, 6)
+    assert advice.command.startswith("evaluation.every_steps = ")
+    assert int(advice.command.split()[-1]) <= 500
+    assert remedies.evaluate_more(learned(tmp_path / "many", FALLING * 3).facts, 6) == []
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_a_shorter_warm_up_brings_no_rate_that_is_too_high(tmp_path, scale):
+    settings = ["schedule.warmup_steps=20000", f"schedule.scale={scale}"]
+    run = learned(tmp_path / "run", FALLING, settings=settings)
+    changed = settings_of(remedies.shorter_warm_up(run.facts, 4000).command)
+    assert changed["schedule.warmup_steps"] == "200"
+    assert ("schedule.scale" in changed) == (scale > 2)

@@ -160,6 +160,17 @@ def test_a_host_list_is_changed_by_its_owner(tmp_path):
     assert "only host-0 in hosts.toml" in found.text
 
 
+def test_fewer_hosts_are_named_where_the_run_was_started(tmp_path):
+    run = facts(tmp_path)
+    (tmp_path / run.config.prepared_folder).mkdir(parents=True)
+    start = replace(run.record.start, options=["--hosts", "host-0,host-1"], folder=str(tmp_path))
+    elsewhere = replace(run, record=replace(run.record, start=start))
+    command = advice.on_hosts(elsewhere, ["host-0"], "Why.").command
+
+    assert command.startswith(f"cd {tmp_path} && dragoman train {tmp_path}")
+    assert command.endswith("--hosts host-0")
+
+
 def faults_of(tmp_path, step_s, lost_steps):
     """Of a run that crashes after twenty steps, and starts again a thousand seconds after its first
     start."""
