@@ -11,7 +11,7 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.hosts import LOOPBACK
 from dragoman.diagnosis.speed.bottleneck import FEW_STEPS
 from dragoman.diagnosis.speed.capped import Cap, PortRates, cap_of, even_since, port_rates
-from dragoman.diagnosis.speed.phases import MOST_TURNS, Phase, RunBottleneck, phases_by
+from dragoman.diagnosis.speed.phases import MOST_TURNS, Phase, RunBottleneck, phases_by, step_since
 from dragoman.telemetry.read.tables import Array
 
 MOST_WINDOWS = 30
@@ -63,11 +63,10 @@ def cap_and_turns(
 
 
 def _turn(run: RunFacts, rows: Array, begin: int, end: int, found: RunBottleneck) -> CapTurn:
-    step = run.step_parts.step
     return CapTurn(
         _cap_over(run, rows[begin:end]) or Cap(math.nan),
-        int(step[rows[begin - 1]]) + 1 if begin else found.since_step,
-        int(step[rows[end - 1]]) if end < len(rows) else found.until_step,
+        step_since(run.step_parts, rows, begin) if begin else found.since_step,
+        int(run.step_parts.step[rows[end - 1]]) if end < len(rows) else found.until_step,
         rows[begin:end],
     )
 
@@ -81,7 +80,11 @@ def _change(
 ) -> int:
     """Returns the index, not farther than `reach` from where it shows, at which another port has
     become the slow one."""
-    near = rows[max(before.begin, after.begin - reach) : min(after.end, after.begin + reach)]
+    begin = max(before.begin, after.begin - reach)
+    near = rows[begin : min(after.end, after.begin + reach)]
+    pauses = np.flatnonzero(np.diff(near) > FEW_STEPS // 2)
+    if len(pauses):  # nobody waited for the network in between
+        return begin + 1 + int(pauses[0])
     at = run.step_parts.at
     first = min(before.what - after.what, default="")
     second = min(after.what - before.what, default="")

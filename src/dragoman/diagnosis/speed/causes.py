@@ -64,7 +64,9 @@ def causes_of(run: RunFacts, speed: SpeedFacts, found: RunBottleneck) -> Causes:
     if bad is not None and bad_for == WAITED_FOR["network-bound"]:
         waited_s, slow = bad.bad_s, held[bad.is_bad]
         is_network = found.verdict != "latency-bound"
-    cap, turns = cap_and_turns(run, slow, found) if is_network else (None, [])
+    cap, turns = (
+        cap_and_turns(run, np.intersect1d(slow, found.rows), found) if is_network else (None, [])
+    )
     return Causes(
         found=found,
         speed=speed,

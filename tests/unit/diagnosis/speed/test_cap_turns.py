@@ -36,3 +36,16 @@ def test_a_cap_that_moves_again_and_again_is_nobodys(tmp_path):
 
     assert (list(found.cap.hosts), found.cap.hop, turns) == ([], None, [])
     assert (found.cap.reason, found.cap.is_sure) == (MOVES, False)
+
+
+def test_a_cap_that_moves_after_a_pause_is_told_with_both_of_its_bounds(tmp_path):
+    """To half a window of the phases, of ten steps."""
+
+    def capped(number):
+        return 0 if number <= 80 else 2 if number > 120 else None
+
+    _, turns = caps(ring(tmp_path, capped, hosts=4, slow_s=2.0, steps=200))
+
+    assert [hosts for hosts, _, _ in turns] == [["host-0"], ["host-2"]]
+    assert abs(turns[0][2] - 80) <= 5
+    assert abs(turns[1][1] - 121) <= 5
