@@ -11,7 +11,14 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.hosts import LOOPBACK
 from dragoman.diagnosis.speed.bottleneck import FEW_STEPS
 from dragoman.diagnosis.speed.capped import Cap, PortRates, cap_of, even_since, port_rates
-from dragoman.diagnosis.speed.phases import MOST_TURNS, Phase, RunBottleneck, phases_by, step_since
+from dragoman.diagnosis.speed.phases import (
+    MOST_TURNS,
+    Phase,
+    RunBottleneck,
+    bounds_of,
+    phases_by,
+    step_since,
+)
 from dragoman.telemetry.read.tables import Array
 
 MOST_WINDOWS = 30
@@ -55,8 +62,9 @@ def cap_and_turns(
         return (nobody if whole.places and 2 * len(elsewhere) > len(seen) else whole), []
     if len(phases) > MOST_TURNS:
         return nobody, []
-    bounds = [0, *(_change(run, rows, fewest, *pair) for pair in pairwise(phases)), len(rows)]
-    turns = [_turn(run, rows, begin, end, found) for begin, end in pairwise(bounds)]
+    bounds = bounds_of(phases, [_change(run, rows, fewest, *pair) for pair in pairwise(phases)])
+    parts = [(begin, end) for begin, end in pairwise(bounds) if begin < end]
+    turns = [_turn(run, rows, begin, end, found) for begin, end in parts]
     if not all(turn.cap.places for turn in turns):
         return nobody, []
     return turns[-1].cap, turns
@@ -99,7 +107,7 @@ def _change(
 def _cap_over(run: RunFacts, rows: Array) -> Cap | None:
     """Returns which port holds the ring back in these steps, as far as it can be told."""
     hosts = run.host_traffic
-    if len(hosts) < 2 or any(host.interface == LOOPBACK for host in hosts):
+    if not len(rows) or len(hosts) < 2 or any(host.interface == LOOPBACK for host in hosts):
         return None
     spans = _spans(run, rows)
     ports: list[PortRates] = []

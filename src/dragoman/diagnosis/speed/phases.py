@@ -97,6 +97,7 @@ def bottleneck_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -
     places = np.concatenate([np.arange(phase.begin, phase.end) for phase in own])
     held = rows[places]
     since, until = _bounds(steps, rows, own)
+    then = steps.mean(rows[own[-1].end :])
     before = [phase.what for phase in phases if phase.end == own[0].begin]
     found = RunBottleneck(
         verdict,
@@ -106,7 +107,7 @@ def bottleneck_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -
         until,
         len(own),
         run_split,
-        is_over=is_better(steps.mean(rows[places[-1] + 1 :]), steps.mean(held)),
+        is_over=is_better(then, steps.mean(held)),
         before=before[0] if before else "compute-bound",
         rows=held,
     )
@@ -156,7 +157,7 @@ def _with_turns(
         return found
     if not has_moved and (found.late.is_always_the_same or len(named) != 1):
         return found
-    bounds = [0, *(_change(steps, held, names, *pair) for pair in pairwise(phases)), len(held)]
+    bounds = bounds_of(phases, [_change(steps, held, names, *pair) for pair in pairwise(phases)])
     turns, splits = [], []
     for phase, (begin, end) in zip(phases, pairwise(bounds), strict=True):
         own = held[begin:end]
@@ -180,6 +181,16 @@ def _with_turns(
         phases=1,
         is_over=is_better(then, split),
     )
+
+
+def bounds_of(phases: Sequence[Phase[What]], changes: Sequence[int]) -> list[int]:
+    """Returns where phases begin, and the end of the last one: at the changes between them, found
+    more exactly, unless these are out of order. Nothing may be left of a phase."""
+    begin, end = phases[0].begin, phases[-1].end
+    exact = [begin, *changes, end]
+    if exact == sorted(exact):
+        return exact
+    return [*(phase.begin for phase in phases), end]
 
 
 def _change(
