@@ -22,7 +22,7 @@ from dragoman.diagnosis.speed.bottleneck import (
     data_makes_late,
     shares_of,
 )
-from dragoman.diagnosis.speed.causes import Causes, causes_of
+from dragoman.diagnosis.speed.causes import WAITED_FOR, Causes, causes_of
 from dragoman.diagnosis.speed.foreign_load import ProcessorLoad, share_in_words
 from dragoman.diagnosis.speed.lateness import because_of_data, whose_waiting
 from dragoman.diagnosis.speed.overview import speed_of
@@ -325,8 +325,16 @@ def _when_in_words(found: RunBottleneck) -> str:
     return (
         f"That holds {when}; {over}over the whole run the mean step took "
         f"{seconds(found.run_split.step_s)}, {percent(shares_of(found.run_split).network)} "
-        "of it for the network."
+        f"of it for the network.{_before_in_words(found)}"
     )
+
+
+def _before_in_words(found: RunBottleneck) -> str:
+    """Names what held the run back before this; empty: nothing did."""
+    before = "network-bound" if found.before == "latency-bound" else found.before
+    if found.verdict == "compute-bound" or before not in WAITED_FOR:
+        return ""
+    return f" Just before, the run waited for {WAITED_FOR[before]}."
 
 
 def _crowded_in_words(facts: Causes) -> str:

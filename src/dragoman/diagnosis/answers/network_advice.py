@@ -68,7 +68,7 @@ def _look_at_link(run: RunFacts, causes: Causes) -> list[Advice]:
     if not causes.at_most < announced / 2 and not (is_named and math.isnan(announced)):
         return []
     named = list(cap.hosts or cap.hop or ()) if cap is not None else []
-    host = named[0 if cap and cap.way == "sent" else -1] if named else hosts[0].host
+    host = named[0 if cap and cap.has_even_sender else -1] if named else hosts[0].host
     interface = next((h.interface for h in hosts if h.host == host), "") or "eth0"
     look = f"cat /sys/class/net/{interface}/speed; tc qdisc show dev {interface}"
     what = f"limits the connection of {listed(named)}"

@@ -110,17 +110,10 @@ def _capped_place(cap: Cap) -> str:
             f"The way from {sender} to {receiver} holds all back, behind the port of {sender} or "
             f"where {receiver} receives: it passes"
         )
-    who = listed(list(cap.hosts))
-    several = len(cap.hosts) > 1
-    what = {
-        "both ways": f"the {'links' if several else 'link'} of {who}",
-        "sent": f"what {who} sends",
-        "received": f"what {who} receives",
-    }[cap.way]
-    is_plural = several and cap.way == "both ways"
-    holds, passes = ("hold", "they pass") if is_plural else ("holds", "it passes")
-    place = f"{'' if cap.is_sure else 'most likely '}{what} {holds} all back: {passes}"
-    return place[0].upper() + place[1:]
+    words = f"link {place_of(cap)} holds all back: it passes"
+    if len(cap.hosts) > 1:
+        words = f"links {place_of(cap)} hold all back: they pass"
+    return f"The {words}" if cap.is_sure else f"Most likely the {words}"
 
 
 def _how_it_is_known(cap: Cap) -> str:

@@ -19,7 +19,14 @@ from dragoman.diagnosis.speed.capped import (
     even_since,
     port_rates,
 )
-from dragoman.diagnosis.speed.phases import MOST_TURNS, Phase, RunBottleneck, phases_by
+from dragoman.diagnosis.speed.phases import (
+    MOST_TURNS,
+    Phase,
+    RunBottleneck,
+    bounds_of,
+    phases_by,
+    step_since,
+)
 from dragoman.telemetry.read.tables import Array, known_mean
 
 MOST_WINDOWS = 30
@@ -66,19 +73,19 @@ def cap_and_turns(
         return (nobody if whole.places and 2 * len(elsewhere) > len(seen) else whole), []
     if len(phases) > MOST_TURNS:
         return nobody, []
-    bounds = [0, *(_change(run, rows, fewest, *pair) for pair in pairwise(phases)), len(rows)]
-    turns = [_turn(run, rows, begin, end, found) for begin, end in pairwise(bounds)]
+    bounds = bounds_of(phases, [_change(run, rows, fewest, *pair) for pair in pairwise(phases)])
+    parts = [(begin, end) for begin, end in pairwise(bounds) if begin < end]
+    turns = [_turn(run, rows, begin, end, found) for begin, end in parts]
     if not all(turn.cap.places for turn in turns):
         return nobody, []
     return turns[-1].cap, turns
 
 
 def _turn(run: RunFacts, rows: Array, begin: int, end: int, found: RunBottleneck) -> CapTurn:
-    step = run.step_parts.step
     return CapTurn(
         _cap_over(run, rows[begin:end]) or Cap(math.nan),
-        int(step[rows[begin - 1]]) + 1 if begin else found.since_step,
-        int(step[rows[end - 1]]) if end < len(rows) else found.until_step,
+        step_since(run.step_parts, rows, begin) if begin else found.since_step,
+        int(run.step_parts.step[rows[end - 1]]) if end < len(rows) else found.until_step,
         rows[begin:end],
     )
 
@@ -92,7 +99,11 @@ def _change(
 ) -> int:
     """Returns the index, not farther than `reach` from where it shows, at which another port has
     become the slow one."""
-    near = rows[max(before.begin, after.begin - reach) : min(after.end, after.begin + reach)]
+    begin = max(before.begin, after.begin - reach)
+    near = rows[begin : min(after.end, after.begin + reach)]
+    pauses = np.flatnonzero(np.diff(near) > FEW_STEPS // 2)
+    if len(pauses):  # nobody waited for the network in between
+        return begin + 1 + int(pauses[0])
     at = run.step_parts.at
     first = min(before.what - after.what, default="")
     second = min(after.what - before.what, default="")
@@ -107,7 +118,7 @@ def _change(
 def _cap_over(run: RunFacts, rows: Array) -> Cap | None:
     """Returns which port holds the ring back in these steps, as far as it can be told."""
     hosts = run.host_traffic
-    if len(hosts) < 2 or any(host.interface == LOOPBACK for host in hosts):
+    if not len(rows) or len(hosts) < 2 or any(host.interface == LOOPBACK for host in hosts):
         return None
     spans = _spans(run, rows)
     ports: list[PortRates] = []

@@ -75,10 +75,11 @@ class Cap(NamedTuple):
     """In bytes a second."""
     hosts: Sequence[str] = ()
     """Whose ports are capped; empty: not known."""
-    way: Way | Literal["both ways"] = "both ways"
     hop: tuple[str, str] | None = None
-    """From this host to that one: which of the two it is cannot be told. `way` is "sent" where
-    bytes leave the first one as evenly as from a port at its limit: it is the first to look at."""
+    """From this host to that one: which of the two it is cannot be told."""
+    has_even_sender: bool = False
+    """Bytes leave the first host of the hop as evenly as from a port at its limit: it is the first
+    to look at."""
     is_sure: bool = False
     """Known from bursts that are far above; else the evidence is a small difference."""
     is_measured: bool = True
@@ -142,11 +143,9 @@ def _one_way(
     if not senders:  # a queue on the way to the receiver takes the bursts of whoever sends to it
         return Cap(lowest, hop=(_nearest_sender(receiver, read), receiver), is_sure=True)
     sender = senders[0]
-    # Bytes also leave a port evenly that is held back by one far away, if little queues on the way.
-    way: Way | Literal["both ways"] = (
-        "sent" if _is_even(read[sender], lowest, OF_BURSTS) else "both ways"
-    )
-    return Cap(lowest, way=way, hop=(sender, receiver), is_sure=True)
+    # No proof: bytes also leave a port evenly behind which little queues on a slow way.
+    is_even = _is_even(read[sender], lowest, OF_BURSTS)
+    return Cap(lowest, hop=(sender, receiver), has_even_sender=is_even, is_sure=True)
 
 
 def _nearest_sender(receiver: str, read: Mapping[str, Mapping[Way, Array]]) -> str:

@@ -66,7 +66,7 @@ def causes_of(run: RunFacts, speed: SpeedFacts, found: RunBottleneck) -> Causes:
         waited_s, slow = bad.bad_s, held[bad.is_bad]
         is_network = found.verdict != "latency-bound"
     is_network = is_network and not passes_elsewhere(speed.hosts)
-    cap, turns = cap_and_turns(run, slow, found) if is_network else (None, [])
+    cap, turns = cap_and_turns(run, _of_verdict(slow, found), found) if is_network else (None, [])
     return Causes(
         found=found,
         speed=speed,
@@ -81,6 +81,13 @@ def causes_of(run: RunFacts, speed: SpeedFacts, found: RunBottleneck) -> Causes:
         projected=projected_steps(found.split, speed.link),
         missing_ranks=max(run.step_parts.missing_ranks.values(), default=0),
     )
+
+
+def _of_verdict(rows: Array, found: RunBottleneck) -> Array:
+    """Returns those rows that belong to phases of the verdict, without what lies in between; all
+    of them where the network is slow in other phases."""
+    own = np.intersect1d(rows, found.rows)
+    return own if len(own) else rows
 
 
 def slowed_hosts(run: RunFacts) -> dict[str, ProcessorLoad]:

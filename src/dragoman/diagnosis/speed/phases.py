@@ -80,6 +80,10 @@ class RunBottleneck(NamedTuple):
     """What follows is better; else something else holds the run back since then."""
     turns: Sequence[Turn] = ()
     """Whom the others waited for one after another, where that has changed a few times."""
+    before: Verdict = "compute-bound"
+    """What held the run back just before."""
+    rows: Array | Sequence[int] = ()
+    """Of the steps for which the verdict holds."""
 
 
 def bottleneck_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -> RunBottleneck:
@@ -98,6 +102,8 @@ def bottleneck_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -
     places = np.concatenate([np.arange(phase.begin, phase.end) for phase in own])
     held = rows[places]
     since, until = _bounds(steps, rows, own)
+    then = steps.mean(rows[own[-1].end :])
+    before = [phase.what for phase in phases if phase.end == own[0].begin]
     found = RunBottleneck(
         verdict,
         steps.mean(held),
@@ -106,7 +112,9 @@ def bottleneck_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -
         until,
         len(own),
         run_split,
-        is_over=is_better(steps.mean(rows[places[-1] + 1 :]), steps.mean(held)),
+        is_over=is_better(then, steps.mean(held)),
+        before=before[0] if before else "compute-bound",
+        rows=held,
     )
     return _with_turns(found, steps, rows, places, names) if verdict == "straggler" else found
 
@@ -154,14 +162,14 @@ def _with_turns(
         return found
     if not has_moved and (found.late.is_always_the_same or len(named) != 1):
         return found
-    bounds = [0, *(_change(steps, held, names, *pair) for pair in pairwise(phases)), len(held)]
+    bounds = bounds_of(phases, [_change(steps, held, names, *pair) for pair in pairwise(phases)])
     turns, splits = [], []
     for phase, (begin, end) in zip(phases, pairwise(bounds), strict=True):
         own = held[begin:end]
         late, split = latest(steps, names, own), steps.mean(own)
         is_clear = late.share >= CLEARLY_THE_SAME and len(own) >= FEW_STEPS
         if phase.what and is_clear and verdict_of(split, late=late) == "straggler":
-            since = _step_after(steps, rows, places, begin) if begin else found.since_step
+            since = step_since(steps, held, begin) if begin else found.since_step
             until = int(steps.step[held[end - 1]]) if end < len(held) else found.until_step
             turns.append(Turn(late, since, until))
             splits.append((split, steps.mean(rows[places[end - 1] + 1 :])))
@@ -178,6 +186,16 @@ def _with_turns(
         phases=1,
         is_over=is_better(then, split),
     )
+
+
+def bounds_of(phases: Sequence[Phase[What]], changes: Sequence[int]) -> list[int]:
+    """Returns where phases begin, and the end of the last one: at the changes between them, found
+    more exactly, unless these are out of order. Nothing may be left of a phase."""
+    begin, end = phases[0].begin, phases[-1].end
+    exact = [begin, *changes, end]
+    if exact == sorted(exact):
+        return exact
+    return [*(phase.begin for phase in phases), end]
 
 
 def _change(
@@ -197,15 +215,12 @@ def _change(
     return change_point(gained[0] - gained[1], begin, end)
 
 
-def _step_after(steps: StepParts, rows: Array, places: Array, place: int) -> int:
-    """Counted from the step before, as the first one of an attempt is not among the rows; not
-    where something else held the run back in between."""
-    follows = places[place] == places[place - 1] + 1
-    return (
-        int(steps.step[rows[places[place - 1]]]) + 1
-        if follows
-        else int(steps.step[rows[places[place]]])
-    )
+def step_since(steps: StepParts, rows: Array, place: int) -> int:
+    """Returns the number of the step at a place of these rows. It is counted from the row before
+    where only a first step of an attempt lies in between, which is not among the usual ones."""
+    before, own = rows[place - 1], rows[place]
+    follows = steps.is_first[before + 1 : own].all()
+    return int(steps.step[before]) + 1 if follows else int(steps.step[own])
 
 
 def when_it_holds(found: RunBottleneck) -> str:

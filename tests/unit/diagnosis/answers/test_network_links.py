@@ -1,9 +1,11 @@
 import math
 
+import numpy as np
 import pytest
 
 from dragoman.diagnosis.answers import network_links as links
 from dragoman.diagnosis.run.host_traffic import HostTraffic
+from dragoman.diagnosis.speed.cap_turns import CapTurn
 from dragoman.diagnosis.speed.capped import Cap
 
 GBIT_S = 125e6
@@ -32,8 +34,11 @@ HOSTS = [host("node1"), host("node2"), host("node3")]
     [
         (Cap(5e6, ["node2"], is_sure=True), ["link of node2", "40 Mbit/s", "1 Gbit/s"], ["likely"]),
         (Cap(5e6, ["node2"]), ["Most likely the link of node2"], ["node1", "node3"]),
-        (Cap(5e6, ["node2"], "sent", is_sure=True), ["What node2 sends holds"], ["receives"]),
-        (Cap(5e6, hop=("node3", "node2"), is_sure=True), ["from node3 to node2"], ["node1"]),
+        (
+            Cap(5e6, hop=("node3", "node2"), is_sure=True),
+            ["way from node3 to node2", "port of node3 or where node2 receives"],
+            ["node1", "likely"],
+        ),
         (Cap(5e6, ["node2", "node3"], is_sure=True), ["they pass no more than"], ["node1"]),
         (Cap(5e6, reason="all are alike"), ["all are alike", "40 Mbit/s"], ["node"]),
         (None, ["40 Mbit/s"], ["node"]),
@@ -94,3 +99,12 @@ def test_what_is_not_known_of_a_link_is_no_figure():
         ("rate while all wait, at most", 5e6),
         ("slowest link", "node2"),
     ]
+
+
+def test_a_cap_that_has_moved_is_told_with_when_it_was_where():
+    first, second = (Cap(5e6, [name], is_sure=True) for name in ("node1", "node2"))
+    turns = [CapTurn(first, None, 300, np.arange(300)), CapTurn(second, 301, None, np.arange(9))]
+    words = links.slow_link_in_words(second, 5e6, HOSTS, turns=turns)
+
+    assert words.startswith("The link of node2 holds all back")
+    assert "since step 301; before, it was the link of node1 until step 300" in words

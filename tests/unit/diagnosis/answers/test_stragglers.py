@@ -1,8 +1,8 @@
 import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
-from unit.diagnosis.traffic_run import figure
+from unit.diagnosis.traffic_run import figure, traffic_of
 
-from dragoman.diagnosis.answers import network, stragglers
+from dragoman.diagnosis.answers import duration, network, stragglers, traffic
 
 
 def test_several_that_always_are_late_are_not_late_in_turn(tmp_path):
@@ -92,3 +92,45 @@ def test_waiting_within_the_error_of_the_small_message_is_not_told_with_confiden
         return with_parts(**own)
 
     assert stragglers.answer(read(write_steps(new_run(tmp_path), parts))).confidence == "medium"
+
+
+def late_until_30(tmp_path):
+    def parts(rank, number):
+        late_s = 2.0 if number <= 30 else 0.0
+        return with_parts(backward=0.6 + late_s * rank, communication=0.05 + late_s * (1 - rank))
+
+    return read(write_steps(new_run(tmp_path), parts, more=traffic_of()))
+
+
+def test_every_answer_says_that_it_is_over_and_when_its_share_was(tmp_path):
+    facts = late_until_30(tmp_path)
+    found = stragglers.answer(facts)
+    shared = "of the time until step 30"
+
+    for answer in (found, network.answer(facts)):
+        assert shared in answer.plain
+        assert "over since step 31" in answer.plain
+        assert "over since step 31" in answer.sentence
+        assert [a.text.startswith("It has been over since step 31;") for a in answer.advice] == [
+            True
+        ]
+    assert "until step 30, which is over" in traffic.answer(facts).plain
+    assert "over since step 31" in traffic.answer(facts).sentence
+    assert "until step 30, and it has been over since step 31" in duration.answer(facts).plain
+
+
+def test_one_slow_host_after_another_is_told_with_its_steps(tmp_path):
+    def parts(rank, number):
+        is_late = rank == (0 if number <= 50 else 3)
+        return with_parts(backward=2.6 if is_late else 0.6, communication=0.05 if is_late else 2.05)
+
+    facts = read(write_steps(new_run(tmp_path), parts, ranks=4, steps=120, more=traffic_of()))
+    found, answer = stragglers.answer(facts), network.answer(facts)
+
+    assert found.verdict == "host-0, then host-3"
+    for words in (found.plain, answer.plain, found.sentence, answer.sentence):
+        assert "host-0 until step 50 and host-3 since step 51" in words
+    assert found.advice == answer.advice
+    assert found.advice[0].command.startswith("ssh host-3 ")
+    assert found.advice[0].saves_s == pytest.approx(70 * 2.0)
+    assert "over since" not in found.plain + answer.plain + found.advice_text

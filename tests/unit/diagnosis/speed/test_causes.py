@@ -1,51 +1,18 @@
 import math
 
-import numpy as np
 import pytest
+from unit.diagnosis.ring_run import CAP, ring
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
-from unit.diagnosis.traffic_run import GBIT_S, WIRE_BYTES, traffic_of
+from unit.diagnosis.traffic_run import WIRE_BYTES, traffic_of
 
 from dragoman.diagnosis.speed.causes import causes_of, others_take, slowed_hosts
 from dragoman.diagnosis.speed.overview import speed_of
 from dragoman.telemetry.events import SensorReading, SensorsFound
 
-CAP = 5e6
-
 
 def causes(facts):
     speed = speed_of(facts)
     return causes_of(facts, speed, speed.bottleneck)
-
-
-def ring(folder, is_slow=lambda number: True, slow_s=8.0, step_s=1.0):
-    """Writes a run of three hosts, the second of which has a port of 5 MB/s in slow steps; sensors
-    a second apart note its fastest tenth of a second, and bursts of the others."""
-
-    def parts(rank, number):
-        return with_parts(communication=slow_s if is_slow(number) else 0.02, rest=0.01)
-
-    def sensors(rank, end):
-        found = SensorsFound(f"host-{rank}", ["network"], {}, link_bytes_per_s={"eth0": GBIT_S})
-        readings, at, number = [], 10.0, 1
-        while number <= 60:
-            ends = at + sum(parts(rank, number).values())
-            cap = CAP if is_slow(number) else 20 * CAP
-            sent, received = {0: (4, 1), 1: (1, 1), 2: (1.1, 4)}[rank]
-            for second in np.arange(at + 0.1, ends, 0.9):
-                totals = {f"network/eth0/{way}_bytes_total": CAP * second for way in WAYS}
-                peaks = {
-                    "network/eth0/sent_peak_bytes_per_s": sent * cap,
-                    "network/eth0/received_peak_bytes_per_s": received * cap,
-                }
-                readings.append((float(second), SensorReading({**totals, **peaks})))
-            at, number = ends, number + 1
-        return [(1.0, found), *readings]
-
-    run = write_steps(new_run(folder), parts, ranks=3, more=traffic_of(), beside=sensors)
-    return read(run)
-
-
-WAYS = ("sent", "received")
 
 
 def test_the_capped_host_and_its_rate_are_found(tmp_path):
@@ -57,7 +24,7 @@ def test_the_capped_host_and_its_rate_are_found(tmp_path):
 
 
 def test_a_link_that_is_slow_now_and_then_is_judged_by_its_slow_steps(tmp_path):
-    found = causes(ring(tmp_path, is_slow=lambda number: number % 4 == 0))
+    found = causes(ring(tmp_path, lambda number: None if number % 4 else 1))
 
     assert found.bad_for == "the network"
     assert found.bad.step_share == pytest.approx(0.25, abs=0.02)

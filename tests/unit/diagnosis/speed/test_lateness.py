@@ -1,8 +1,15 @@
 import numpy as np
 import pytest
 
+from dragoman.diagnosis.run.steps import StepParts
 from dragoman.diagnosis.speed.bottleneck import NOBODY
-from dragoman.diagnosis.speed.lateness import AttemptWaits, late_of, waited_for
+from dragoman.diagnosis.speed.lateness import (
+    AttemptWaits,
+    culprits_of,
+    late_of,
+    waited_for,
+    waits_without,
+)
 
 HOSTS = ["node-a", "node-b", "node-c", "node-d"]
 
@@ -78,3 +85,33 @@ def test_stragglers_of_two_attempts_are_both_named():
     second = piece(0.0, 0.7, called=["node-c", "node-d"])
 
     assert late_of([first, second]).who == "node-b and node-c"
+
+
+NAMES = {(1, rank): host for rank, host in enumerate(HOSTS)}
+
+
+def steps(waits_s) -> StepParts:
+    """`waits_s`: ranks x steps, of one attempt."""
+    count = len(waits_s[0])
+    ones = np.ones(count, dtype=np.int64)
+    waits = {rank: np.array(own, dtype=float) for rank, own in enumerate(waits_s)}
+    return StepParts(ones, np.arange(count), ones, {}, waits, ones > 1, {})
+
+
+def test_one_for_whom_nearly_all_waiting_is_is_the_culprit():
+    waits_s = [[0.5] * 20, [0.0] * 19 + [0.5], [0.5] * 19 + [0.0]]
+
+    assert culprits_of(steps(waits_s), NAMES, np.arange(20)) == {"node-b"}
+    in_turn = [[0.5, 0.0] * 10, [0.0, 0.5] * 10, [0.5, 0.5] * 10]
+    assert culprits_of(steps(in_turn), NAMES, np.arange(20)) == frozenset()
+
+
+def test_without_a_late_host_the_others_still_wait_for_the_next_one():
+    """The second is last, the third waits 0.2 s for it and the first 0.5 s; then the third is."""
+    own = steps([[0.5, 0.5], [0.0, 0.3], [0.2, 0.0]])
+    rows = np.arange(2)
+
+    assert waits_without(own, NAMES, rows, ["node-b"]).tolist() == [0.2, 0.0]
+    assert waits_without(own, NAMES, rows, ["rank 1 on node-b"]).tolist() == [0.2, 0.0]
+    assert waits_without(own, NAMES, rows, ["node-b", "node-c"]).tolist() == [0.5, 0.5]
+    assert waits_without(own, NAMES, rows, ["node-a"]).tolist() == [0.0, 0.0]

@@ -4,7 +4,9 @@ import pytest
 from dragoman.diagnosis.run.steps import StepParts, ready_as_timed, split_steps
 from dragoman.diagnosis.speed.bottleneck import UNKNOWN_LINK
 from dragoman.diagnosis.speed.phases import (
+    Phase,
     bottleneck_of,
+    bounds_of,
     change_point,
     over_in_words,
     phases_of,
@@ -137,6 +139,13 @@ def test_hosts_that_are_slow_now_and_then_in_turn_are_not_blamed_one_by_one(each
 
     assert turns_of(found) == []
     assert not found.late.is_always_the_same
+
+
+def test_exact_bounds_are_taken_where_they_are_in_order():
+    phases = [Phase("a", 0, 40), Phase("b", 40, 60), Phase("c", 60, 100)]
+
+    assert bounds_of(phases, [38, 63]) == [0, 38, 63, 100]
+    assert bounds_of(phases, [55, 50]) == [0, 40, 60, 100]
 
 
 def test_trouble_is_over_where_what_follows_is_better():
