@@ -5,6 +5,7 @@ from unit.diagnosis.ring_run import CAP, ring
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.diagnosis.traffic_run import WIRE_BYTES, traffic_of
 
+from dragoman.diagnosis.speed.capped import WAYS
 from dragoman.diagnosis.speed.causes import causes_of, others_take, slowed_hosts
 from dragoman.diagnosis.speed.overview import speed_of
 from dragoman.telemetry.events import SensorReading, SensorsFound
