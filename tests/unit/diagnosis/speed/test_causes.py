@@ -3,7 +3,7 @@ import math
 import pytest
 from unit.diagnosis.ring_run import CAP, ring
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
-from unit.diagnosis.traffic_run import WIRE_BYTES, traffic_of
+from unit.diagnosis.traffic_run import GBIT_S, WIRE_BYTES, traffic_of
 
 from dragoman.diagnosis.speed.capped import WAYS
 from dragoman.diagnosis.speed.causes import causes_of, others_take, slowed_hosts
