@@ -161,12 +161,19 @@ def without_leaks(run: RunFacts, because: str) -> list[Advice]:
 def _next_larger(config: Config) -> Mapping[str, object] | None:
     """Returns the shape of the next preset, up to base; larger ones learn more only from very much
     data."""
-    for name, preset in PRESETS.items():
-        shape = dict(preset)
-        if config.model.width < shape["width"] <= LARGEST_WIDTH:
-            layers = shape.pop("layers")
-            return {"preset": name, "encoder_layers": layers, "decoder_layers": layers, **shape}
+    model = config.model
+    for name, shape in PRESETS.items():
+        is_alike = _is_deep(shape["encoder_layers"], shape["decoder_layers"]) == _is_deep(
+            model.encoder_layers, model.decoder_layers
+        )
+        if is_alike and model.width < shape["width"] <= LARGEST_WIDTH:
+            return {"preset": name, **shape}
     return None
+
+
+def _is_deep(encoder_layers: int, decoder_layers: int) -> bool:
+    """Returns whether the encoder is much deeper than the decoder, for fast translation."""
+    return encoder_layers > 2 * decoder_layers
 
 
 def _shown(name: str, folder: str) -> str:
