@@ -434,6 +434,11 @@ class OptimizerSettings(Section):
     """Evaluate, keep and translate with an exponential moving average of the weights, which keeps
     this share of itself at each update: 0.999 is about the last 1,000 updates; 0: off."""
 
+    @property
+    def averages(self) -> bool:
+        """Whether an average of the weights translates, and not the weights that train."""
+        return self.kind == "schedule-free" or self.average_decay > 0
+
 
 class TrainingSettings(Section):
     seed: Seed = 1

@@ -101,7 +101,7 @@ class Optimizer:
         tensors: dict[str, Tensor] = {}
         for part in self.parts:
             tensors |= optimizer_tensors(part, self._model)
-        if translates_with_an_average(self.settings):
+        if self.settings.averages:
             for name, weight in self._model.named_parameters():
                 tensors[f"{name}{STATE_SEPARATOR}{TRAINED}"] = weight.detach()
         return tensors
@@ -160,10 +160,6 @@ class Optimizer:
         return next((part.state[weight] for part in self.parts if weight in part.state), {})
 
 
-def translates_with_an_average(settings: OptimizerSettings) -> bool:
-    return settings.kind == "schedule-free" or settings.average_decay > 0
-
-
 def count_keys(settings: OptimizerSettings) -> tuple[str, ...]:
     """Returns the keys of `Optimizer.counts`, once there has been an update."""
     if settings.kind == "schedule-free":
@@ -180,7 +176,7 @@ def optimizer_shapes(weights: Shapes, settings: OptimizerSettings) -> dict[str, 
             ("momentum_buffer",) if is_for_muon(name, dimensions) else _ADAM
         ),
     }
-    trained = (TRAINED,) if translates_with_an_average(settings) else ()
+    trained = (TRAINED,) if settings.averages else ()
     return {
         f"{name}{STATE_SEPARATOR}{key}": () if key == "step" else shape
         for name, shape in weights.items()
