@@ -56,6 +56,7 @@ class Optimizer:
             for group in part.param_groups:
                 group["lr"] = learning_rate * group.get("rate_factor", 1.0)
 
+    @torch.no_grad()
     def average(self) -> None:
         """Adds the weights to their moving average, if there is one; to be called after an update.
 
@@ -65,7 +66,7 @@ class Optimizer:
             return
         self._updates += 1
         decay = min(self.settings.average_decay, (1 + self._updates) / (10 + self._updates))
-        weights = [_local(weight.detach()) for weight in self._model.parameters()]
+        weights = [_local(weight) for weight in self._model.parameters()]
         torch._foreach_lerp_([*map(_local, self._average.values())], weights, 1 - decay)
 
     def averaged(self) -> dict[str, Tensor] | None:
