@@ -57,7 +57,7 @@ class Optimizer:
                 group["lr"] = learning_rate * group.get("rate_factor", 1.0)
 
     @torch.no_grad()
-    def average(self) -> None:
+    def update_average(self) -> None:
         """Adds the weights to their moving average, if there is one; to be called after an update.
 
         Early in a run the average is of fewer updates, or the initial weights would stay in it.

@@ -124,7 +124,7 @@ class Updater:
         if updated:
             for part in self.optimizer.parts:
                 self.scaler.step(part)
-            self.optimizer.average()
+            self.optimizer.update_average()
         self.scaler.update()
         self._update = begun, self._stopwatch.mark()
         if not self._stopwatch.reads_late:

@@ -56,7 +56,7 @@ def update(model, optimizer, step, rate=0.01):
     optimizer.set_rate(rate)
     for part in optimizer.parts:
         part.step()
-    optimizer.average()
+    optimizer.update_average()
 
 
 def copied(tensors):
