@@ -144,12 +144,21 @@ Address = Annotated[Text, _without_password("fetch the file yourself and name it
 MANY_KEYS = 12
 MOST_PROBLEMS = 5
 
+
+def _shape(encoder: int, decoder: int, **sizes: int) -> dict[str, int]:
+    return {"encoder_layers": encoder, "decoder_layers": decoder, **sizes}
+
+
 # Shapes only: what regularizes a model depends on the data, so dropout is a key of its own.
-PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "transformer-tiny": {"layers": 4, "width": 128, "heads": 4, "filter": 256},
-    "transformer-small": {"layers": 3, "width": 256, "heads": 4, "filter": 1024},
-    "transformer-base": {"layers": 6, "width": 512, "heads": 8, "filter": 2048},
-    "transformer-big": {"layers": 6, "width": 1024, "heads": 16, "filter": 4096},
+PRESETS: Mapping[str, Mapping[str, int]] = {
+    "transformer-tiny": _shape(4, 4, width=128, heads=4, filter=256),
+    "transformer-small": _shape(3, 3, width=256, heads=4, filter=1024),
+    "transformer-base": _shape(6, 6, width=512, heads=8, filter=2048),
+    "transformer-big": _shape(6, 6, width=1024, heads=16, filter=4096),
+    # About as many parameters as tiny and base. A decoder layer works for every piece of a
+    # translation, one after the other, an encoder layer once a sentence (Kasai et al. 2021).
+    "transformer-tiny-deep-shallow": _shape(8, 1, width=128, heads=4, filter=256),
+    "transformer-deep-shallow": _shape(12, 1, width=512, heads=8, filter=2048),
 }
 
 
@@ -346,8 +355,16 @@ class TokenizerSettings(Section):
 
 
 class ModelSettings(Section):
-    preset: Literal["transformer-tiny", "transformer-small", "transformer-base", "transformer-big"]
-    """Sets layers, width, heads and filter; each can be overridden on its own."""
+    preset: Literal[
+        "transformer-tiny",
+        "transformer-small",
+        "transformer-base",
+        "transformer-big",
+        "transformer-tiny-deep-shallow",
+        "transformer-deep-shallow",
+    ]
+    """Sets layers, width, heads and filter; each can be overridden on its own. Those named
+    deep-shallow have many encoder layers and one decoder layer, and translate faster."""
     encoder_layers: Layers
     """Number of encoder layers."""
     decoder_layers: Layers
@@ -371,9 +388,7 @@ class ModelSettings(Section):
         preset = given.get("preset") if isinstance(given, dict) else None
         if not isinstance(preset, str) or preset not in PRESETS:
             return given
-        shape = dict(PRESETS[preset])
-        layers = shape.pop("layers")
-        return {"encoder_layers": layers, "decoder_layers": layers} | shape | given
+        return {**PRESETS[preset], **given}
 
     @model_validator(mode="after")
     def heads_divide_width(self) -> Self:
@@ -397,8 +412,13 @@ class ScheduleSettings(Section):
 
 
 class OptimizerSettings(Section):
+    kind: Literal["adamw", "schedule-free", "muon"] = "adamw"
+    """schedule-free: AdamW that averages its weights instead of lowering its rate, so that a run
+    can be stopped at any step; needs schedule.kind = constant. muon: Muon for the matrices of the
+    layers, AdamW for embeddings, norms and biases."""
     beta1: Share = 0.9
-    """Adam: decay of the gradient's running mean."""
+    """Adam: decay of the gradient's running mean. Schedule-Free: how close to the average the
+    gradients are taken."""
     beta2: Share = 0.997
     """Adam: decay of the squared gradient's running mean."""
     epsilon: Annotated[float, above(0, 1)] = 1e-9
@@ -407,6 +427,17 @@ class OptimizerSettings(Section):
     """Decoupled (AdamW), on matrices only, not on biases and norms."""
     clip_norm: Annotated[float, between(0, 1_000_000)] = 0.0
     """Clip the gradient norm to this; 0: never."""
+    muon_rate_factor: Annotated[float, between(0.001, 1000)] = 1.0
+    """Muon only: its rate, as a multiple of the schedule's. At 1 it changes weights by as much as
+    AdamW at that rate usually does."""
+    average_decay: Annotated[float, between(0, 0.999999)] = 0.0
+    """Evaluate, keep and translate with an exponential moving average of the weights, which keeps
+    this share of itself at each update: 0.999 is about the last 1,000 updates; 0: off."""
+
+    @property
+    def averages(self) -> bool:
+        """Whether an average of the weights translates, and not the weights that train."""
+        return self.kind == "schedule-free" or self.average_decay > 0
 
 
 class TrainingSettings(Section):
@@ -559,6 +590,33 @@ class Config(Section):
         if self.schedule.kind in ("cosine", "linear") and self.training.steps is None:
             raise ValueError(
                 f"schedule.kind = {self.schedule.kind!r} needs training.steps, its end"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def optimizer_goes_with_the_rest(self) -> Self:
+        optimizer = self.optimizer
+        if optimizer.kind == "schedule-free":
+            if self.schedule.kind != "constant":
+                raise ValueError(
+                    "optimizer.kind = 'schedule-free' needs a rate that stays, and schedule.kind = "
+                    f"{self.schedule.kind!r} lowers it; set schedule.kind = 'constant', with its "
+                    "rate in schedule.peak"
+                )
+            if optimizer.average_decay:
+                raise ValueError(
+                    "optimizer.kind = 'schedule-free' averages its weights already; set "
+                    f"optimizer.average_decay = {optimizer.average_decay:g} to 0"
+                )
+            if not optimizer.beta1:
+                raise ValueError(
+                    "optimizer.kind = 'schedule-free' needs optimizer.beta1 above 0, or nothing "
+                    "would lead back to its average"
+                )
+        if optimizer.kind == "muon" and self.training.sharding == "full":
+            raise ValueError(
+                "optimizer.kind = 'muon' needs whole matrices, and training.sharding = 'full' "
+                "leaves each worker a part; set one of them back"
             )
         return self
 

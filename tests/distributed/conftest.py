@@ -67,10 +67,12 @@ def on_ranks() -> Start:
     def start(ranks: int, *command: object) -> subprocess.CompletedProcess[str]:
         launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks]
         words = [*([] if ranks == 1 else launcher), *command]
+        # What is tested may be a checkout other than the one that is installed.
+        path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
         return subprocess.run(
             [sys.executable, *map(str, words)],
             env=os.environ
-            | {"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+            | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
             capture_output=True,
             text=True,
             check=False,
@@ -105,7 +107,7 @@ def play(tmp_path_factory, on_ranks: Start) -> Callable[..., Played]:
 
 @pytest.fixture(scope="session")
 def one(play) -> Played:
-    return play(1, "with_dropout")
+    return play(1, "with_dropout", "optimizers")
 
 
 @pytest.fixture(scope="session")
@@ -118,6 +120,8 @@ def two(play) -> Played:
             "memory_limit",
             "sharded",
             "sharded_fp16",
+            "optimizers",
+            "sharded_optimizers",
             "sharded_out_of_memory",
         ),
         exit_code=1,

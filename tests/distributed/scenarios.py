@@ -47,6 +47,12 @@ SETTINGS = (
     "checkpoints.keep_last=10",
 )
 
+OPTIMIZERS = {
+    "average": ("optimizer.average_decay=0.9",),
+    "schedule-free": ("optimizer.kind=schedule-free", "schedule.kind=constant"),
+    "muon": ("optimizer.kind=muon",),
+}
+
 
 class Stage:
     """One scenario on one rank: where it writes, and how it trains."""
@@ -151,6 +157,25 @@ def plain(stage: Stage) -> Seen:
 
 def with_dropout(stage: Stage) -> Seen:
     return stage.train("model.dropout=0.1", "training.steps=20")
+
+
+def optimizers(stage: Stage) -> Seen:
+    return {
+        kind: stage.train("model.dropout=0.1", "training.steps=20", *settings, run=kind)
+        for kind, settings in OPTIMIZERS.items()
+    }
+
+
+def sharded_optimizers(stage: Stage) -> Seen:
+    """Where states may be sharded: a run with replicas, and one with and without sharding."""
+    seen = {}
+    for kind in ("average", "schedule-free"):
+        settings = (*OPTIMIZERS[kind], "optimizer.clip_norm=0.5")
+        stage.train(*settings, run=f"{kind}-replicas")
+        stage.train(*settings, "training.steps=3", "training.sharding=full", run=kind)
+        stage.train(*settings, "training.steps=6", run=kind)
+        seen[kind] = stage.train(*settings, "training.sharding=full", run=kind)
+    return seen
 
 
 def sharded(stage: Stage) -> Seen:
@@ -292,6 +317,8 @@ SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
     for scenario in (
         plain,
         with_dropout,
+        optimizers,
+        sharded_optimizers,
         sharded,
         sharded_fp16,
         sharded_out_of_memory,

@@ -76,6 +76,17 @@ def test_one_rank_with_two_micro_batches_equals_two_ranks_with_one(digits, tmp_p
         assert one.validation_loss_error == pytest.approx(two.validation_loss_error, rel=1e-2)
 
 
+@pytest.mark.parametrize("kind", ["average", "schedule-free", "muon"])
+def test_ranks_share_a_step_with_every_optimizer(kind, one, two):
+    alone, together = one.steps("optimizers", kind), two.steps("optimizers", kind)
+    assert sorted(alone) == sorted(together) == list(range(1, 21))
+    for step, done in alone.items():
+        assert done.loss == pytest.approx(together[step].loss, abs=1e-5)
+        assert done.gradient_norm == pytest.approx(together[step].gradient_norm, rel=1e-3)
+    first, second = (seen[kind]["weights"] for seen in two.seen("optimizers"))
+    assert first == second != {}
+
+
 def test_a_signal_to_one_rank_stops_all_and_the_same_command_goes_on(digits, tmp_path):
     run = tmp_path / "run"
     command = ["train", digits, "--run", run, "--workers", "2"]

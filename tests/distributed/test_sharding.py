@@ -2,10 +2,12 @@
 
 import shutil
 
+import numpy as np
 import pytest
 from processes import steps
+from safetensors.numpy import load_file
 
-from dragoman.checkpoints.names import folder_of
+from dragoman.checkpoints.names import MODEL, folder_of
 from dragoman.config import load_config
 from dragoman.training.train import train
 
@@ -48,6 +50,21 @@ def test_a_sharded_checkpoint_is_like_any_other_and_goes_on_with_one_rank(two, t
     assert train(config, run).step == 8
     expected = {step: done for step, done in two.steps("plain").items() if step > 3}
     assert_same(expected, steps(run.root))
+
+
+@pytest.mark.parametrize("kind", ["average", "schedule-free"])
+def test_an_average_of_sharded_weights_is_that_of_replicas(kind, two):
+    assert_same(
+        two.steps("sharded_optimizers", f"{kind}-replicas"), two.steps("sharded_optimizers", kind)
+    )
+    one, other = (
+        load_file(two.run("sharded_optimizers", run).checkpoints / folder_of(8) / MODEL)
+        for run in (f"{kind}-replicas", kind)
+    )
+    for name, tensor in one.items():
+        np.testing.assert_allclose(tensor, other[name], atol=1e-5)
+    weights = [seen[kind]["weights"] for seen in two.seen("sharded_optimizers")]
+    assert weights[0] == weights[1] != {}
 
 
 def test_loss_scaling_clipping_and_a_nan_see_the_gradients_of_all_shards(two):

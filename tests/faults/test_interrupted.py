@@ -61,6 +61,36 @@ def test_a_run_killed_at_two_steps_ends_with_the_same_losses_and_weights(digits,
     assert same(weights(run), weights(tmp_path / "undisturbed"))
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("optimizer.kind=schedule-free", "schedule.kind=constant"),
+        pytest.param(("optimizer.average_decay=0.9",), marks=pytest.mark.cluster),
+        pytest.param(("optimizer.kind=muon",), marks=pytest.mark.cluster),
+    ],
+    ids=["schedule-free", "average", "muon"],
+)
+def test_a_killed_run_goes_on_bit_for_bit_with_every_optimizer(digits, tmp_path, settings):
+    changes = ["training.steps=40", "evaluation.every_steps=15", "checkpoints.every_steps=4"]
+    changes = [word for change in (*changes, *settings) for word in ("--set", change)]
+    run, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
+    assert dragoman("train", digits, "--run", undisturbed, *changes).returncode == 0
+    process = start_dragoman("train", digits, "--run", run, *changes)
+    wait_for_step(run, 17)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    done = dragoman("train", digits, "--run", run, *changes)
+    assert done.returncode == 0, done.stderr
+    assert losses(run).items() <= losses(undisturbed).items()
+    assert same(weights(run), weights(undisturbed))
+    states = [
+        load_file(each / "checkpoints" / "latest" / "optimizer.safetensors")
+        for each in (run, undisturbed)
+    ]
+    assert same(*states)
+    assert set(states[0]) != set()
+
+
 @pytest.mark.cluster
 def test_a_rank_killed_in_any_phase_changes_nothing(digits, left_in_peace, tmp_path):
     """One run, killed again and again."""

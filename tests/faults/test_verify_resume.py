@@ -11,8 +11,8 @@ pytestmark = pytest.mark.timeout(400)
 FORGETFUL = """
 import sys
 if "train" in sys.orig_argv:
-    import dragoman.training.tensors as tensors
-    tensors.load_optimizer_tensors = lambda optimizer, model, saved: None
+    import dragoman.training.optimizers as optimizers
+    optimizers.load_optimizer_tensors = lambda optimizer, model, saved: None
 """
 
 

@@ -50,6 +50,24 @@ def test_settings_that_cannot_be_used(digits, tmp_path, arguments, said):
     assert said in sentence(dragoman("train", digits, "--run", tmp_path / "run", *arguments), 2)
 
 
+@pytest.mark.parametrize(
+    ("settings", "keys"),
+    [
+        (["optimizer.kind=schedule-free"], ["optimizer.kind", "schedule.kind"]),
+        (
+            ["optimizer.kind=muon", "training.sharding=full"],
+            ["optimizer.kind", "training.sharding"],
+        ),
+    ],
+)
+def test_optimizers_that_do_not_go_with_the_rest(digits, tmp_path, settings, keys):
+    words = [word for setting in settings for word in ("--set", setting)]
+    before = sorted(tmp_path.rglob("*"))
+    said = sentence(dragoman("train", digits, "--run", tmp_path / "run", *words), 2)
+    assert all(key in said for key in keys)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_zero_workers(digits, tmp_path):
     done = dragoman("train", digits, "--run", tmp_path / "run", "--workers", 0)
     assert done.returncode == 2

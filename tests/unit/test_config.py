@@ -212,6 +212,55 @@ def test_what_contradicts_itself_is_refused(text):
     assert "needs training.steps" in refused(without_end.replace("inverse-square-root", "cosine"))
 
 
+SCHEDULE_FREE = "optimizer.kind=schedule-free"
+CONSTANT = "schedule.kind=constant"
+
+
+@pytest.mark.parametrize(
+    ("changes", "keys"),
+    [
+        ([SCHEDULE_FREE], ["optimizer.kind", "schedule.kind", "schedule.peak"]),
+        ([SCHEDULE_FREE, "schedule.kind=noam"], ["optimizer.kind", "schedule.kind"]),
+        (
+            [SCHEDULE_FREE, CONSTANT, "optimizer.average_decay=0.99"],
+            ["optimizer.kind", "optimizer.average_decay"],
+        ),
+        (
+            [SCHEDULE_FREE, CONSTANT, "optimizer.beta1=0.0"],
+            ["optimizer.kind", "optimizer.beta1"],
+        ),
+        (
+            ["optimizer.kind=muon", "training.sharding=full"],
+            ["optimizer.kind", "training.sharding"],
+        ),
+    ],
+)
+def test_an_optimizer_that_does_not_go_with_the_rest_is_refused_with_the_keys(text, changes, keys):
+    with pytest.raises(ConfigError) as found:
+        parse_config(text, "x.toml", changes)
+    sentence = str(found.value)
+    assert all(key in sentence for key in keys), sentence
+    assert sentence.count(". ") == 0  # one sentence
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [SCHEDULE_FREE, CONSTANT, "training.sharding=full"],
+        ["optimizer.average_decay=0.999", "training.sharding=full"],
+        ["optimizer.kind=muon", "optimizer.average_decay=0.999", "schedule.kind=cosine"],
+    ],
+)
+def test_optimizers_that_go_with_the_rest(text, changes):
+    config = parse_config(text, "x.toml", changes)
+    assert parse_config(dump_config(config), "x.toml") == config
+
+
+def test_a_config_from_before_there_were_optimizers_to_choose_from_is_adamw(text):
+    config = parse_config(text, "x.toml")
+    assert (config.optimizer.kind, config.optimizer.average_decay) == ("adamw", 0.0)
+
+
 def test_a_missing_section_and_a_broken_file_are_named(text, tmp_path):
     assert "data is missing" in refused('name = "x"')
     assert "not valid TOML" in refused("name = = 3")

@@ -1,7 +1,7 @@
 """Saves while training continues: makes a copy in memory, which a thread then writes.
 
-Weights and Adam's state do not change between two updates, so even the copy is made during the next
-step's forward and backward; training waits for it only right before that step's update.
+Weights and the optimizer's state do not change between two updates, so even the copy is made during
+the next step's forward and backward; training waits for it only right before that step's update.
 """
 
 import dataclasses

@@ -15,8 +15,10 @@ TOKENIZER = "tokenizer.model"
 MANIFEST = "manifest.json"
 
 CONTENTS = {
-    MODEL: "the weights: all that is needed to translate, with the tokenizer",
-    OPTIMIZER: "Adam's mean and square for each weight: needed to resume training",
+    MODEL: "the weights that translate, an average if the run keeps one: with the tokenizer, all "
+    "that is needed to translate",
+    OPTIMIZER: "the optimizer's state, and the weights that train if an average translates: needed "
+    "to resume training",
     STATE: "how far the run is, the model's shape and languages",
     TOKENIZER: "SentencePiece: text to pieces and back",
     MANIFEST: "size and SHA-256 of each of these files",

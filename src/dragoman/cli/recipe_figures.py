@@ -8,13 +8,16 @@ from dragoman.training.schedule import peak_of
 def figures(config: Config, workers: int) -> list[tuple[str, str]]:
     """Returns (name, value in words), the most asked for first."""
     training = config.training
-    size = size_of(config.model, config.tokenizer.vocabulary)
+    size = size_of(config.model, config.tokenizer.vocabulary, config.optimizer)
     micro_batches = 1
     while micro_batches * training.micro_batch_tokens < training.tokens_per_update:
         micro_batches *= 2
     peak = peak_of(config.schedule, config.model.width, training.steps)
     activations = activation_bytes(config.model, training.micro_batch_tokens)
     shared = -(-micro_batches // workers)
+    of_optimizer = {"adamw": "Adam", "schedule-free": "Schedule-Free", "muon": "Muon and Adam"}[
+        config.optimizer.kind
+    ] + (", average" if size.average_bytes else "")
     state = size.state_bytes
     if training.sharding == "full" and workers > 1:
         # Gradients that wait for more micro-batches to be added are not sharded yet.
@@ -27,8 +30,13 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
         ),
         (
             "memory per worker",
-            f"about {(state + activations) / 1e6:,.0f} MB: weights, gradients, Adam "
+            f"about {(state + activations) / 1e6:,.0f} MB: weights, gradients, {of_optimizer} "
             f"{state / 1e6:,.0f}, activations up to {activations / 1e6:,.0f}",
+        ),
+        (
+            "checkpoint",
+            f"{size.checkpoint_bytes / 1e6:,.1f} MB, of which translating needs "
+            f"{size.weight_bytes / 1e6:,.1f}",
         ),
         ("gradients on the wire", f"{size.gradient_bytes / 1e6:,.1f} MB per step in fp32"),
         (

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from dragoman.batches.amounts import Amounts
-from dragoman.config import ModelSettings
+from dragoman.config import ModelSettings, OptimizerSettings
 
 FP32_BYTES = 4
 
@@ -15,21 +15,40 @@ class Size(NamedTuple):
     weight_bytes: int
     gradient_bytes: int
     optimizer_bytes: int
+    average_bytes: int
+    """Of a second set of weights, where an average translates and not the weights that train."""
 
     @property
     def state_bytes(self) -> int:
         """Returns the bytes that a device holds before the first activation."""
-        return self.weight_bytes + self.gradient_bytes + self.optimizer_bytes
+        return self.weight_bytes + self.gradient_bytes + self.optimizer_bytes + self.average_bytes
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Returns the bytes of a checkpoint's tensors, which are almost all of it."""
+        return self.weight_bytes + self.optimizer_bytes + self.average_bytes
 
 
-def size_of(model: ModelSettings, vocabulary: int, mean_length: int = 30) -> Size:
+def size_of(
+    model: ModelSettings,
+    vocabulary: int,
+    optimizer: OptimizerSettings | None = None,
+    mean_length: int = 30,
+) -> Size:
+    """Without an `optimizer`, the size is that of a model which AdamW trains."""
+    optimizer = optimizer or OptimizerSettings()
     parameters = count_parameters(model, vocabulary)
+    # Adam's mean and square, Schedule-Free's square and z; of Muon's matrices, a mean alone.
+    states = 2 * parameters
+    if optimizer.kind == "muon":
+        states -= count_hidden_matrices(model)
     return Size(
         parameters=parameters,
         flops_per_token=training_flops_per_token(model, vocabulary, mean_length),
         weight_bytes=FP32_BYTES * parameters,
         gradient_bytes=FP32_BYTES * parameters,
-        optimizer_bytes=2 * FP32_BYTES * parameters,  # Adam's mean and square
+        optimizer_bytes=FP32_BYTES * states,
+        average_bytes=FP32_BYTES * parameters if optimizer.averages else 0,
     )
 
 
@@ -45,6 +64,14 @@ def count_parameters(model: ModelSettings, vocabulary: int) -> int:
         + model.decoder_layers * decoder_layer
         + 2 * norm
     )
+
+
+def count_hidden_matrices(model: ModelSettings) -> int:
+    """Returns the parameters of the layers' matrices: without embeddings, norms and biases."""
+    feed_forward = 2 * model.width * model.filter
+    encoder_layer = 4 * model.width**2 + feed_forward
+    decoder_layer = 8 * model.width**2 + feed_forward
+    return model.encoder_layers * encoder_layer + model.decoder_layers * decoder_layer
 
 
 def training_flops_per_token(model: ModelSettings, vocabulary: int, mean_length: int) -> int:

@@ -13,12 +13,15 @@ GLOSSARY: Mapping[str, str] = {
     "label smoothing": "training that keeps the model from being too sure of a word",
     "latency": "how long the smallest message is on its way",
     "MFU": "the share of the device's peak speed that the model's own arithmetic uses",
+    "Muon": "a way of training that changes each matrix of the model as a whole",
     "nats": "the unit of losses: 0.1 nats less means that the right next piece is about 10 % more "
     "probable",
     "Noam": "a learning rate that rises for the warm-up and then falls like 1 / sqrt(step)",
     "perplexity": "among how many pieces the model hesitates, in the mean",
     "rank": "one worker of the run, counted from 0",
     "ring": "workers that pass sums on to their neighbors until each has all of them",
+    "Schedule-Free": "a way of training that averages the model over all steps instead of making "
+    "smaller and smaller ones",
     "straggler": "a worker that the others wait for",
 }
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from torch import nn
-
 from dragoman.checkpoints.background import BackgroundSaver, Place, Saved
 from dragoman.checkpoints.checkpoint import Owner
 from dragoman.checkpoints.finding import all_checkpoints, newest_whole, whole_steps
@@ -32,7 +30,7 @@ from dragoman.tokenizer import Tokenizer
 from dragoman.training.recorder import Recorder
 from dragoman.training.resume import check_for
 from dragoman.training.state import RunState
-from dragoman.training.tensors import optimizer_tensors, whole_tensors
+from dragoman.training.tensors import whole_tensors
 from dragoman.training.updater import Updater
 
 logger = logging.getLogger(__name__)
@@ -183,9 +181,10 @@ class Checkpointer:
         if self._keeps:
             forget_memory(self.roots)
 
-    def whole_steps(self, model: nn.Module) -> list[int]:
-        """Returns the steps of this host's checkpoints that the model can go back to."""
-        return whole_steps(self.roots, self.owner, check_for(model))
+    def whole_steps(self, updater: Updater) -> list[int]:
+        """Returns the steps of this host's checkpoints that the run can go back to."""
+        check = check_for(updater.model, updater.optimizer.settings)
+        return whole_steps(self.roots, self.owner, check)
 
     def remove_after(self, step: int) -> None:
         """Removes the checkpoints of later steps, which may hold a divergence."""
@@ -213,9 +212,9 @@ class Checkpointer:
         return results
 
     def _begin(self, state: RunState, updater: Updater, place: Place, must: bool) -> None:
-        model = updater.model
-        weights = whole_tensors(model.state_dict(), kept=self._keeps)
-        adam = whole_tensors(optimizer_tensors(updater.optimizer, model), kept=self._keeps)
+        translating = updater.optimizer.averaged() or updater.model.state_dict()
+        weights = whole_tensors(translating, kept=self._keeps)
+        others = whole_tensors(updater.optimizer.tensors(), kept=self._keeps)
         if not self._keeps:
             return
         content = {
@@ -225,7 +224,7 @@ class Checkpointer:
             "source_language": self._config.data.source_language,
             "target_language": self._config.data.target_language,
         }
-        self._saver.begin(state.step, weights, adam, content, [place], must)
+        self._saver.begin(state.step, weights, others, content, [place], must)
 
 
 def lost_steps(step: int, newest: int) -> str:

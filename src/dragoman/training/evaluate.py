@@ -19,6 +19,7 @@ from dragoman.tokenizer import Tokenizer
 from dragoman.training.recorder import Recorder
 from dragoman.training.state import RunState
 from dragoman.training.tensors import whole_objective
+from dragoman.training.updater import Updater
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Evaluator:
     references: list[str]
     translations: Translations
 
-    def evaluate(self, objective: Objective, state: RunState, recorder: Recorder) -> RunState:
+    def evaluate(self, updater: Updater, state: RunState, recorder: Recorder) -> RunState:
         """Measures losses and scores, shared out over the ranks, and records them.
 
         Collective: every rank must call.
@@ -43,10 +44,11 @@ class Evaluator:
         config, group = self.config, self.group
         group.pulse.enter("evaluation")
         begun = time.perf_counter()
-        with whole_objective(objective, config.model, self.tokenizer.size, group.device) as whole:
-            validation = self.validation.measure(whole, group)
-            train_sample = self.train_sample.measure(whole, group) if self.train_sample else None
-            translations = self._translate(whole)
+        averaged = updater.optimizer.averaged()
+        whole = whole_objective(updater.objective, averaged, config.model, self.tokenizer.size)
+        validation = self.validation.measure(whole, group)
+        train_sample = self.train_sample.measure(whole, group) if self.train_sample else None
+        translations = self._translate(whole)
         # Rank 0 scores, compares and keeps the time; all act on its results.
         scores = Scores(
             *group.on_rank_0(

@@ -14,17 +14,13 @@ from dragoman.checkpoints.checkpoint import Checkpoint, Owner, check_tensors
 from dragoman.checkpoints.finding import Check, find_equal, newest_whole
 from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE
 from dragoman.checkpoints.schema import read_state
-from dragoman.config import problems_of
+from dragoman.config import OptimizerSettings, problems_of
 from dragoman.distributed.consensus import all_or_none, raise_on_all_ranks
 from dragoman.distributed.group import Group
 from dragoman.errors import CorruptFileError, NamedRank, RunError
+from dragoman.training.optimizers import count_keys, optimizer_shapes
 from dragoman.training.state import RunState
-from dragoman.training.tensors import (
-    load_optimizer_tensors,
-    load_weights,
-    optimizer_shapes,
-    shapes_of,
-)
+from dragoman.training.tensors import shapes_of
 from dragoman.training.updater import Updater
 
 logger = logging.getLogger(__name__)
@@ -55,9 +51,9 @@ class Choice(NamedTuple):
     manifest_sha256: str
 
 
-def check_for(model: nn.Module) -> Check:
+def check_for(model: nn.Module, settings: OptimizerSettings) -> Check:
     """Returns a check that refuses checkpoints from which this model cannot resume."""
-    weights = shapes_of(model)
+    weights, counted = shapes_of(model), {*count_keys(settings)}
 
     def check(checkpoint: Checkpoint) -> None:
         path = checkpoint.folder / STATE
@@ -68,9 +64,15 @@ def check_for(model: nn.Module) -> Check:
         if state.step != checkpoint.step:
             raise CorruptFileError(f"{path}: its run is at another step, {state.step:,}")
         check_tensors(checkpoint.folder / MODEL, weights)
-        # Where every update so far was skipped, Adam has no state yet.
-        adam = checkpoint.folder / OPTIMIZER
-        check_tensors(adam, optimizer_shapes(weights), may_be_empty=True)
+        # Where every update so far was skipped, the optimizer has no state yet, and counts nothing.
+        has_counts = bool(state.optimizer)
+        if has_counts and state.optimizer.keys() != counted:
+            raise CorruptFileError(f"{path}: holds the counts of another optimizer")
+        check_tensors(
+            checkpoint.folder / OPTIMIZER,
+            optimizer_shapes(weights, settings) if has_counts or not counted else {},
+            may_be_empty=not has_counts,
+        )
 
     return check
 
@@ -80,26 +82,25 @@ def restore(roots: Sequence[Path], owner: Owner, updater: Updater, group: Group)
 
     Collective: every rank must call.
     """
-    model = updater.model
-    checkpoint = newest_checkpoint(roots, owner, model, group)
+    check = check_for(updater.model, updater.optimizer.settings)
+    checkpoint = newest_checkpoint(roots, owner, check, group)
     if checkpoint is None:
         return RunState()
-    load_weights(model, checkpoint.model)
-    load_optimizer_tensors(updater.optimizer, model, checkpoint.optimizer)
     state = RunState.from_json(checkpoint.state["run"])
+    updater.optimizer.load(checkpoint.model, checkpoint.optimizer, state.optimizer)
     if state.loss_scaling:
         updater.scaler.load_state_dict(state.loss_scaling)
     return state
 
 
 def newest_checkpoint(
-    roots: Sequence[Path], owner: Owner, model: nn.Module, group: Group
+    roots: Sequence[Path], owner: Owner, check: Check, group: Group
 ) -> Restored | None:
     """Returns the same checkpoint on every rank; None: no host has any.
 
     Collective: every rank must call.
     """
-    holdings = _all_holdings(roots, owner, check_for(model), group)
+    holdings = _all_holdings(roots, owner, check, group)
     choice = choose(holdings)
     if choice is None:
         return None

@@ -32,11 +32,11 @@ def roll_back(
     group.pulse.enter("checkpoint")  # which may take longer than a step
     checkpointer.finish()
     # Of all hosts, and only what is whole: everything later is about to be removed.
-    own_steps = checkpointer.whole_steps(updater.model) if group.local_rank == 0 else []
+    own_steps = checkpointer.whole_steps(updater) if group.local_rank == 0 else []
     whole_steps = {step for steps in group.gather(own_steps) for step in steps}
     checkpointer.remove_after(rollback_step(verdict.trusted_step, whole_steps))
     group.gather(None)  # no host finds a checkpoint that another is about to remove
-    updater.optimizer.state.clear()
+    updater.optimizer.clear()  # before a checkpoint takes up memory as well
     restored = restore(checkpointer.roots, checkpointer.owner, updater, group)
     if restored.step == 0:
         updater.start_over()

@@ -42,6 +42,10 @@ class RunState:
         AfterValidator(_is_scaler_state),
     ] = field(default_factory=dict)
     """fp16 only: the scaler's own state."""
+    optimizer: Annotated[
+        dict[str, Annotated[StrictInt | StrictFloat, between(0, 1e38)]], Field(max_length=3)
+    ] = field(default_factory=dict)
+    """What the optimizer counts apart from its tensors; `training.optimizers` knows the keys."""
     divergence: Annotated[DivergenceState, Field(alias="numbers")] = field(
         default_factory=DivergenceState
     )

@@ -102,6 +102,8 @@ class Stepper:
         state = state.after_step(work.tokens, message.step_s)
         if scaling := updater.scaler.state_dict():
             state = dataclasses.replace(state, loss_scaling=scaling)
+        if counts := updater.optimizer.counts:
+            state = dataclasses.replace(state, optimizer=counts)
         step_s = time.perf_counter() - begun
         parts_s = {
             "data": waited_s,

@@ -1,13 +1,11 @@
 """Tensors of a run as checkpoints hold them: whole, and by name, so that they need no pickle."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeGuard
 
 import torch
 from torch import Tensor, nn
 
-from dragoman.checkpoints.checkpoint import Shapes
 from dragoman.config import ModelSettings
 from dragoman.model.loss import Objective
 from dragoman.model.transformer import Transformer
@@ -15,7 +13,8 @@ from dragoman.model.transformer import Transformer
 if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
 
-_SEPARATOR = "|"
+STATE_SEPARATOR = "|"
+"""Between the name of a parameter and the key of an optimizer's state of it."""
 
 
 def is_sharded(tensor: Tensor) -> TypeGuard["DTensor"]:
@@ -42,41 +41,40 @@ def whole_tensors(tensors: Mapping[str, Tensor], kept: bool) -> dict[str, Tensor
     return gathered
 
 
-@contextmanager
 def whole_objective(
-    objective: Objective, settings: ModelSettings, vocabulary: int, device: torch.device
-) -> Iterator[Objective]:
-    """Yields an objective with which ranks may make different numbers of passes.
+    objective: Objective,
+    averaged: Mapping[str, Tensor] | None,
+    settings: ModelSettings,
+    vocabulary: int,
+) -> Objective:
+    """Returns an objective that translates, with which ranks may make different numbers of passes.
 
-    Where the weights are sharded, it is a copy.
+    It is another one where the weights are sharded, or where other weights, `averaged`, translate.
 
     Collective where weights are sharded: every rank must call.
     """
-    sharded = dict(objective.model.named_parameters())
-    if not any(is_sharded(parameter) for parameter in sharded.values()):
-        yield objective
-        return
+    weights = averaged or objective.model.state_dict()
+    if averaged is None and not any(is_sharded(weight) for weight in weights.values()):
+        return objective
     with torch.device("meta"):  # without memory, and without initial weights to draw
         model = Transformer(settings, vocabulary)
-    model.to_empty(device=device)
-    for name, parameter in model.named_parameters():
-        parameter.data.copy_(whole(sharded[name].detach()))
-    yield Objective(model, objective.label_smoothing)
+    model.load_state_dict({name: whole(weight) for name, weight in weights.items()}, assign=True)
+    return Objective(model, objective.label_smoothing)
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     parameters = dict(model.named_parameters())
     model.load_state_dict(
-        {name: _placed_like(parameters[name], value) for name, value in tensors.items()}
+        {name: placed_like(parameters[name], value) for name, value in tensors.items()}
     )
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """Returns each parameter's state under `name|key`."""
+    """Returns the state of each of its parameters under `name|key`."""
     return {
-        f"{name}{_SEPARATOR}{key}": value
+        f"{name}{STATE_SEPARATOR}{key}": value
         for name, parameter in model.named_parameters()
-        for key, value in optimizer.state[parameter].items()
+        for key, value in optimizer.state.get(parameter, {}).items()
     }
 
 
@@ -85,28 +83,21 @@ def shapes_of(model: nn.Module) -> dict[str, tuple[int, ...]]:
     return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
 
 
-def optimizer_shapes(weights: Shapes) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of Adam's state, once it has made an update."""
-    keys = ("exp_avg", "exp_avg_sq", "step")
-    return {
-        f"{name}{_SEPARATOR}{key}": () if key == "step" else shape
-        for name, shape in weights.items()
-        for key in keys
-    }
-
-
 def load_optimizer_tensors(
     optimizer: torch.optim.Optimizer, model: nn.Module, tensors: Mapping[str, Tensor]
 ) -> None:
+    """Loads what concerns the optimizer's own parameters."""
     parameters = dict(model.named_parameters())
+    own = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     for full_name, value in tensors.items():
-        name, _, key = full_name.rpartition(_SEPARATOR)
+        name, _, key = full_name.rpartition(STATE_SEPARATOR)
         parameter = parameters[name]
-        # Adam counts steps on the host unless it runs fused on the device.
-        optimizer.state[parameter][key] = _placed_like(parameter, value)
+        if id(parameter) in own:
+            # Adam counts steps on the host unless it runs fused on the device.
+            optimizer.state[parameter][key] = placed_like(parameter, value)
 
 
-def _placed_like(parameter: Tensor, value: Tensor) -> Tensor:
+def placed_like(parameter: Tensor, value: Tensor) -> Tensor:
     """Returns the value on the parameter's device; this rank's part where that is sharded."""
     value = value.to(parameter.device)
     if not is_sharded(parameter) or value.shape != parameter.shape:

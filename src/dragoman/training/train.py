@@ -89,11 +89,11 @@ def run_steps(
     checkpointer, recorder = trainer.checkpointer, trainer.recorder
     last_step = trainer.data.last_step
     clocks_compared_s = state.elapsed_s
-    weights = WeightCheck(updater.model, group, config.training, recorder.events)
+    weights = WeightCheck(updater.optimizer.compared, group, config.training, recorder.events)
     weights.check(state.step)
     ending = planned_ending(config, last_step, state)
     if evaluation_is_due(config, state, ending):  # the attempt before was stopped when it was due
-        state = trainer.evaluator.evaluate(updater.objective, state, recorder)
+        state = trainer.evaluator.evaluate(updater, state, recorder)
         ending = ending or planned_ending(config, last_step, state)
         save(trainer, state, ending, must=True)
 
@@ -132,7 +132,7 @@ def run_steps(
             ending = planned_ending(config, last_step, state)
         evaluates = not message.stop_is_requested and evaluation_is_due(config, state, ending)
         if evaluates:
-            state = trainer.evaluator.evaluate(updater.objective, state, recorder)
+            state = trainer.evaluator.evaluate(updater, state, recorder)
             ending = ending or planned_ending(config, last_step, state)
         if evaluates or ending or (message.save_is_due and message.save_can_begin):
             save(trainer, state, ending, must=evaluates)

@@ -1,4 +1,4 @@
-"""The optimizer and its model: forward and backward of this rank's micro-batches, then Adam."""
+"""The model of a run: forward and backward of this rank's micro-batches, then the update."""
 
 import hashlib
 import math
@@ -11,13 +11,14 @@ from torch import nn
 
 from dragoman.batches.collate import Batch, cut
 from dragoman.batches.loader import StepBatches
-from dragoman.config import Config, OptimizerSettings
+from dragoman.config import Config
 from dragoman.distributed.devices import PRECISIONS
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.model.transformer import Transformer
 from dragoman.sync import Mark, Stopwatch, Sync, free_memory, is_out_of_memory
-from dragoman.training.tensors import load_weights, whole
+from dragoman.training.optimizers import Optimizer
+from dragoman.training.tensors import whole
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Updater:
         self._update: tuple[Mark, Mark] | None = None
         self.update_s = 0.0
         """Of the last update; on a GPU, of the one before: a step begins while it is being made."""
-        self.optimizer = _adam(objective, config.optimizer)
+        self.optimizer = Optimizer(objective.model, config.optimizer)
         self.scaler = (
             torch.amp.GradScaler(  # passes everything through unless the precision is fp16
                 group.device.type, enabled=config.training.precision == "fp16"
@@ -76,8 +77,9 @@ class Updater:
         return self.objective.model
 
     def start_over(self) -> None:
-        """Loads the initial weights again; the optimizer keeps its state."""
-        load_weights(self.model, initial_model(self._config, self._vocabulary).state_dict())
+        """Loads the initial weights again, as if there had been no update."""
+        initial = initial_model(self._config, self._vocabulary)
+        self.optimizer.load(initial.state_dict(), {}, {})
 
     def gradients(self, work: StepBatches, pieces: int = 1) -> Gradients:
         """Runs forward and backward, with each micro-batch in that many pieces.
@@ -113,14 +115,16 @@ class Updater:
         """Changes the weights, unless the gradients are not finite."""
         self._group.pulse.enter("optimizer")
         begun = self._stopwatch.mark()
-        for parameters in self.optimizer.param_groups:
-            parameters["lr"] = learning_rate
-        self.scaler.unscale_(self.optimizer)
+        self.optimizer.set_rate(learning_rate)
+        for part in self.optimizer.parts:
+            self.scaler.unscale_(part)
         norm = self._clip().item()
         # All ranks hold the same gradients by now, so all come to the same answer.
         updated = math.isfinite(norm)
         if updated:
-            self.scaler.step(self.optimizer)
+            for part in self.optimizer.parts:
+                self.scaler.step(part)
+            self.optimizer.update_average()
         self.scaler.update()
         self._update = begun, self._stopwatch.mark()
         if not self._stopwatch.reads_late:
@@ -181,17 +185,3 @@ def seed_dropout(seed: int, step: int, micro_batch: str) -> None:
     """Seeds dropout by the micro-batch, whichever rank happens to compute it."""
     digest = hashlib.blake2b(f"{seed}/{step}/{micro_batch}".encode(), digest_size=8).digest()
     torch.manual_seed(int.from_bytes(digest) >> 1)
-
-
-def _adam(objective: nn.Module, settings: OptimizerSettings) -> torch.optim.AdamW:
-    matrices = [parameter for parameter in objective.parameters() if parameter.ndim > 1]
-    vectors = [parameter for parameter in objective.parameters() if parameter.ndim <= 1]
-    return torch.optim.AdamW(
-        [
-            {"params": matrices, "weight_decay": settings.weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
-        ],
-        betas=(settings.beta1, settings.beta2),
-        eps=settings.epsilon,
-        fused=True,
-    )

@@ -6,11 +6,11 @@ memory, a kernel, a driver, a rank that has missed an update. Nothing else would
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman.config import TrainingSettings
 from dragoman.distributed.consensus import odd_ranks, raise_on_all_ranks
@@ -33,9 +33,13 @@ class WeightCheck:
     """Compares the ranks' weights, and remembers when they were last equal."""
 
     def __init__(
-        self, model: nn.Module, group: Group, settings: TrainingSettings, events: EventWriter
+        self,
+        tensors: Callable[[], Mapping[str, Tensor]],
+        group: Group,
+        settings: TrainingSettings,
+        events: EventWriter,
     ) -> None:
-        self._model, self._group, self._events = model, group, events
+        self._tensors, self._group, self._events = tensors, group, events
         has_replicas = group.ranks > 1 and settings.sharding == "none"
         self._every_steps = settings.compare_every_steps if has_replicas else 0
         self._equal_at: int | None = None
@@ -47,7 +51,7 @@ class WeightCheck:
         """Stops all ranks where they hold different weights. Collective: every rank must call."""
         if self._every_steps == 0:
             return
-        hashes = tensor_hashes(dict(self._model.named_parameters()))
+        hashes = tensor_hashes(self._tensors())
         digest = hashlib.sha256(json.dumps(hashes).encode()).hexdigest()[:16]
         if len(set(self._group.gather(digest))) > 1:
             self._stop_all(step, hashes)

@@ -21,6 +21,25 @@ def test_fewer_workers_accumulate_more():
 
 
 @pytest.mark.parametrize(
+    ("changes", "memory", "checkpoint"),
+    [
+        ([], "Adam 974,", "730.6 MB"),
+        (["optimizer.average_decay=0.999"], "Adam, average 1,218,", "974.1 MB"),
+        (
+            ["optimizer.kind=schedule-free", "schedule.kind=constant"],
+            "Schedule-Free, average 1,218,",
+            "974.1 MB",
+        ),
+        (["optimizer.kind=muon"], "Muon and Adam 798,", "554.4 MB"),
+    ],
+)
+def test_what_the_optimizer_keeps_is_counted(changes, memory, checkpoint):
+    told = dict(figures(load_config(shipped_recipe("wmt16-en-de"), changes), workers=1))
+    assert memory in told["memory per worker"]
+    assert told["checkpoint"] == f"{checkpoint}, of which translating needs 243.5"
+
+
+@pytest.mark.parametrize(
     ("workers", "megabytes"),
     # 974 MB of weights, gradients and Adam; 244 of them gradients that wait for more to be added.
     [(1, "974,"), (2, "731,"), (4, "244,")],

@@ -50,6 +50,21 @@ def test_the_end_of_a_cosine_is_part_of_the_run(digits):
     assert [change[0] for change in incompatible_changes(before, after)] == ["training.steps"]
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("kind", "muon"), ("average_decay", 0.9), ("muon_rate_factor", 2.0)],
+)
+def test_the_optimizer_is_part_of_the_run(digits, key, value):
+    before, after = changed(digits), changed(digits, f"optimizer.{key}={value}")
+    assert [each[0] for each in incompatible_changes(before, after)] == [f"optimizer.{key}"]
+
+
+def test_the_end_of_a_schedule_free_run_may_change(digits):
+    settings = ("optimizer.kind=schedule-free", "schedule.kind=constant")
+    before, after = changed(digits, *settings), changed(digits, *settings, "training.steps=99")
+    assert incompatible_changes(before, after) == []
+
+
 def test_a_folder_with_other_things_in_it_is_not_touched(digits_config, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.txt").write_text("x")

@@ -1,9 +1,11 @@
 import json
 import shutil
 
+import pytest
 from recorded import events
 
-from dragoman.rundir import read_json
+from dragoman.checkpoints.names import MANIFEST, STATE
+from dragoman.rundir import read_json, sha256_of
 from dragoman.telemetry.events import (
     AttemptStarted,
     StepDone,
@@ -32,6 +34,53 @@ def test_the_loss_scale_is_resumed(run_with):
     assert {e.step: e.loss for e in events(run, StepDone)} == {
         e.step: e.loss for e in events(whole, StepDone)
     }
+
+
+def forget_what_is_new(run):
+    """Makes a run look like one of a version that knew AdamW alone."""
+    new = ("kind", "average_decay", "muon_rate_factor")
+    lines = run.config.read_text().splitlines(keepends=True)
+    start = lines.index("[optimizer]\n")
+    of_optimizer = [line for line in lines[start:] if not line.startswith(new)]
+    run.config.write_text("".join(lines[:start] + of_optimizer))
+    folder = run.checkpoints / "step-00000005"
+    state = read_json(folder / STATE)
+    del state["run"]["optimizer"]
+    (folder / STATE).write_text(json.dumps(state))
+    list_hash_again(folder, STATE)
+
+
+def list_hash_again(folder, name):
+    manifest = read_json(folder / MANIFEST)
+    path = folder / name
+    manifest["files"][name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def test_a_run_from_before_there_were_optimizers_to_choose_from_is_gone_on_with(run_with):
+    _, run = run_with("training.steps=5")
+    forget_what_is_new(run)
+    run_with("training.steps=8")
+    _, whole = run_with("training.steps=8", name="whole")
+    assert [event.first_step for event in events(run, AttemptStarted)] == [1, 6]
+    assert {e.step: e.loss for e in events(run, StepDone)} == {
+        e.step: e.loss for e in events(whole, StepDone)
+    }
+
+
+@pytest.mark.parametrize("counts", [{}, {"updates": 5}], ids=["none", "of another optimizer"])
+def test_a_checkpoint_without_the_counts_of_its_optimizer_is_skipped(run_with, counts, caplog):
+    settings = ("optimizer.kind=schedule-free", "schedule.kind=constant")
+    _, run = run_with(*settings, "training.steps=10")
+    folder = run.checkpoints / "step-00000010"
+    state = read_json(folder / STATE)
+    assert state["run"]["optimizer"].keys() == {"k", "weight_sum", "lr_max"}
+    state["run"]["optimizer"] = counts
+    (folder / STATE).write_text(json.dumps(state))
+    list_hash_again(folder, STATE)
+    run_with(*settings, "training.steps=12")
+    assert [event.first_step for event in events(run, AttemptStarted)] == [1, 6]
+    assert "step-00000010 is skipped" in caplog.text
 
 
 def test_checkpoints_of_another_run_are_neither_taken_nor_removed(run_with, tmp_path, caplog):

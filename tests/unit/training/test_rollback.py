@@ -7,12 +7,12 @@ import pytest
 from processes import steps, wait_until
 from recorded import events
 
-from dragoman.checkpoints.names import linked_step
+from dragoman.checkpoints.names import STATE, linked_step
 from dragoman.config import parse_config
 from dragoman.errors import DivergedError
 from dragoman.preparation import prepare
-from dragoman.rundir import RunDir
-from dragoman.telemetry.events import AttemptEnded, Incident
+from dragoman.rundir import RunDir, read_json
+from dragoman.telemetry.events import AttemptEnded, Incident, StepDone
 from dragoman.training import divergence
 from dragoman.training.train import train
 from dragoman.training.updater import Updater
@@ -62,6 +62,37 @@ def test_too_many_skips_lead_back_and_the_same_batches_follow_with_half_the_rate
     done = steps(run.root)
     assert sorted(done) == list(range(1, 21))
     assert all(step.updated for step in done.values())
+
+
+@pytest.mark.parametrize("back_to", [5, 0], ids=["a checkpoint", "the initial weights"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("optimizer.average_decay=0.9",),
+        ("optimizer.kind=schedule-free", "schedule.kind=constant"),
+        ("optimizer.kind=muon",),
+    ],
+    ids=["average", "schedule-free", "muon"],
+)
+def test_a_rollback_takes_every_optimizer_back(poisoned, monkeypatch, settings, back_to):
+    """The first step after it has the loss it had before: nothing of later steps has stayed."""
+    window, every = (6, 5) if back_to else (100, 100)
+    monkeypatch.setattr(divergence, "WINDOW", window)
+    run, go = poisoned(
+        lambda step, tries: 13 <= step <= 14 and tries == 1,
+        *("training.max_skipped=1", "training.steps=16", f"checkpoints.every_steps={every}"),
+        *("checkpoints.keep_last=9", "evaluation.every_steps=100", *settings),
+    )
+    assert go().state == "finished"
+    (back,) = rollbacks(run)
+    assert (back.rollback_step, back.rate_factor) == (back_to, 0.5)
+    once, again = [e.loss for e in events(run, StepDone) if e.step == back_to + 1]
+    assert once == again
+    first, second = [e.loss for e in events(run, StepDone) if e.step == back_to + 3]
+    assert first != second  # with half the rate
+    state = read_json(run.checkpoints / "step-00000016" / STATE)["run"]["optimizer"]
+    made = state.get("k", state.get("updates", 16))
+    assert made == 16
 
 
 def test_after_too_many_rollbacks_the_run_stops_and_says_why(poisoned):

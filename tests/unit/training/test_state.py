@@ -1,3 +1,4 @@
+import json
 import math
 
 import pytest
@@ -70,6 +71,10 @@ def test_scores_of_losses_that_are_not_finite_are_kept():
         {"scores": []},
         {"loss_scaling": {"scale": 1.0}},
         {"loss_scaling": SCALER | {"scale": math.nan}},
+        {"optimizer": {"k": math.nan}},
+        {"optimizer": {"k": -1}},
+        {"optimizer": {"k": "3"}},
+        {"optimizer": {"k": 3, "a": 1, "b": 1, "c": 1}},
         {"numbers": []},
         {"numbers": {"recent": [1.0, None]}},
         {"numbers": {"recent": [1.0] * 101}},
@@ -81,6 +86,12 @@ def test_scores_of_losses_that_are_not_finite_are_kept():
 def test_a_state_of_wrong_values_is_refused(wrong):
     with pytest.raises(ValidationError):
         RunState.from_json(RunState().to_json() | wrong)
+
+
+def test_counts_of_the_optimizer_survive_to_the_last_bit():
+    counts = {"k": 7, "weight_sum": 0.1 + 0.2, "lr_max": 1 / 3}
+    written = json.dumps(RunState(optimizer=counts).to_json())
+    assert RunState.from_json(json.loads(written)).optimizer == counts
 
 
 def test_checkpoints_keep_the_key_under_which_earlier_versions_saved_divergence():

@@ -1,14 +1,18 @@
 import torch
 from torch import nn
 
+from dragoman.config import ModelSettings
+from dragoman.model.loss import Objective
+from dragoman.model.transformer import Transformer
 from dragoman.training.tensors import (
     load_optimizer_tensors,
     load_weights,
-    optimizer_shapes,
     optimizer_tensors,
-    shapes_of,
+    whole_objective,
     whole_tensors,
 )
+
+TINY = ModelSettings(preset="transformer-tiny", width=32, heads=4, filter=48)
 
 
 def trained(seed):
@@ -33,15 +37,31 @@ def test_weights_and_adam_survive_as_named_tensors():
         )
 
 
-def test_the_shapes_of_adam_follow_from_those_of_the_weights():
-    model, optimizer = trained(1)
-    found = {
-        name: tuple(value.shape) for name, value in optimizer_tensors(optimizer, model).items()
+def test_an_optimizer_takes_the_states_of_its_own_parameters_alone():
+    model, whole = trained(1)
+    part = torch.optim.AdamW([model.bias])
+    load_optimizer_tensors(part, model, optimizer_tensors(whole, model))
+    assert list(part.state) == [model.bias]
+    assert optimizer_tensors(part, model).keys() == {
+        "bias|exp_avg",
+        "bias|exp_avg_sq",
+        "bias|step",
     }
-    assert found == optimizer_shapes(shapes_of(model))
 
 
 def test_a_rank_that_keeps_no_copy_gets_nothing():
     tensors = {"a": torch.ones(2)}
     assert whole_tensors(tensors, kept=False) == {}
     assert whole_tensors(tensors, kept=True)["a"] is tensors["a"]
+
+
+def test_averaged_weights_translate_without_being_copied_or_touching_those_that_train():
+    objective = Objective(Transformer(TINY, 50), 0.1)
+    assert whole_objective(objective, None, TINY, 50) is objective
+    before = {name: value.clone() for name, value in objective.model.state_dict().items()}
+    averaged = {name: value + 1 for name, value in before.items()}
+    other = whole_objective(objective, averaged, TINY, 50)
+    assert other.label_smoothing == objective.label_smoothing
+    for name, value in other.model.state_dict().items():
+        assert value.data_ptr() == averaged[name].data_ptr()
+        assert torch.equal(objective.model.state_dict()[name], before[name])

@@ -117,7 +117,8 @@ def check(digits_config, tmp_path):
         run = RunDir(tmp_path)
         writer = EventWriter(run.events_of(1, 0))
         settings = digits_config.training.model_copy(update={"compare_every_steps": every_steps})
-        found = WeightCheck(torch.nn.Linear(2, 2), group, settings, writer)
+        tensors = dict(torch.nn.Linear(2, 2).named_parameters())
+        found = WeightCheck(lambda: tensors, group, settings, writer)
         try:
             found.check(5)
         finally:

@@ -40,12 +40,12 @@ def answer(run: RunFacts) -> Finding:
 
 
 def _forecast(size: Size, is_vocabulary_known: bool) -> Finding:
-    total = size.weight_bytes + size.optimizer_bytes
+    total, others = size.checkpoint_bytes, size.checkpoint_bytes - size.weight_bytes
     guess = "" if is_vocabulary_known else ", if the tokenizer gets all the pieces it is asked for"
     found = unknown(
         f"there is no checkpoint yet. By computation one will take {megabytes(total)}: "
-        f"{megabytes(size.weight_bytes)} of weights and {megabytes(size.optimizer_bytes)} of "
-        f"Adam's state for {size.parameters:,} parameters, and little more for the "
+        f"{megabytes(size.weight_bytes)} of weights and {megabytes(others)} of the optimizer's "
+        f"state for {size.parameters:,} parameters, and little more for the "
         f"tokenizer{guess}. {_export_words(size, size.weight_bytes).removesuffix('.')}",
         [
             Figure("checkpoint, forecast", total, "bytes", note="without the tokenizer"),

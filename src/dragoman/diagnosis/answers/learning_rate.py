@@ -77,7 +77,7 @@ def answer(run: RunFacts) -> Finding:
     planned_rate = learning_rate(schedule, config.model.width, config.training.steps)
     peak_step = max(1, schedule.warmup_steps)
     peak = Peak(peak_step, planned_rate(peak_step))
-    evidence = _settings(schedule, peak)
+    evidence = _settings(config, peak)
     steps, rates = run.steps["step"], run.steps["learning_rate"].astype(float)
     words = f"The plot shows {_schedule_words(config, peak)}."
     if not len(steps):
@@ -108,7 +108,7 @@ def answer(run: RunFacts) -> Finding:
     is_too_high, why = _too_high(run, level)
     sentence = (
         f"{words} {_now_words(config, int(steps[-1]), float(rates[-1]))}{_rollback_words(found)} "
-        f"It follows the step alone and does not react to the loss.{why}"
+        f"It follows the step alone and does not react to the loss.{_optimizer_words(config)}{why}"
     )
     advice = [lower_the_rate(run, _BECAUSE)] if is_too_high else []
     plain = _plain(config, found, is_too_high)
@@ -124,8 +124,9 @@ def _too_high(run: RunFacts, level: RateLevel) -> tuple[bool, str]:
     if level.times_usual < HIGH:
         return False, ""
     symptoms, learned_well = _symptoms(run)
+    whose = "it is" if run.config.optimizer.kind != "muon" else "the higher of both is"
     compared = (
-        f" At step {level.step:,} it is {scientific(level.rate)}, {level.times_usual:.1f} times "
+        f" At step {level.step:,} {whose} {scientific(level.rate)}, {level.times_usual:.1f} times "
         f"the highest that is usual for a model of width {run.config.model.width:,} "
         f"({scientific(level.usual)}, which is {USUAL})"
     )
@@ -178,6 +179,8 @@ def _plain(config: Config, found: RateComparison, is_too_high: bool) -> str:
         "constant": "rises at first and then stays the same",
     }
     shape = shapes[config.schedule.kind]
+    if config.optimizer.kind == "schedule-free":
+        shape += ", as this way of training needs it"
     return f"The learning rate, the size of the steps in learning, {shape}, exactly as it was set."
 
 
@@ -230,6 +233,25 @@ def _now_words(config: Config, step: int, rate: float) -> str:
     return f"At step {step:,} the rate is {scientific(rate)}."
 
 
+def _optimizer_words(config: Config) -> str:
+    """Returns what the optimizer makes of the rate, where that is not the usual."""
+    if config.optimizer.kind == "schedule-free":
+        return (
+            " That it stays is as intended: Schedule-Free AdamW (optimizer.kind) translates "
+            "with the average of its weights so far, which does what a falling rate does "
+            "elsewhere, so that no end has to be planned."
+        )
+    if config.optimizer.kind == "muon":
+        factor = config.optimizer.muon_rate_factor
+        times = "the same rate" if factor == 1 else f"{factor:g} times that rate"
+        return (
+            " It is the rate of AdamW, for embeddings, norms and biases; Muon changes the matrices "
+            f"of the layers at {times} (optimizer.muon_rate_factor), on a scale where both change "
+            "weights by about as much."
+        )
+    return ""
+
+
 def _rollback_words(found: RateComparison) -> str:
     if found.factor_since is None:
         return ""
@@ -239,7 +261,8 @@ def _rollback_words(found: RateComparison) -> str:
     )
 
 
-def _settings(schedule: ScheduleSettings, peak: Peak) -> list[Figure]:
+def _settings(config: Config, peak: Peak) -> list[Figure]:
+    schedule, optimizer = config.schedule, config.optimizer
     figures = [
         Figure("schedule", schedule.kind, ""),
         Figure("warm-up", schedule.warmup_steps, "steps"),
@@ -249,4 +272,8 @@ def _settings(schedule: ScheduleSettings, peak: Peak) -> list[Figure]:
         figures.append(Figure("scale", schedule.scale, "", note="a factor, not a rate"))
     if schedule.kind in ("cosine", "linear"):
         figures.append(Figure("final rate as set", schedule.final, ""))
+    if optimizer.kind != "adamw":
+        figures.append(Figure("optimizer", optimizer.kind, ""))
+    if optimizer.kind == "muon":
+        figures.append(Figure("rate factor of Muon", optimizer.muon_rate_factor, ""))
     return figures

@@ -5,6 +5,7 @@ does not matter whether a run has reached its step limit. A learning rate that f
 its own makes the loss fall by itself there, so what more would bring is taken from the losses
 before that, and a loss that rests at a rate still high is no end. A loss that rests far above what
 translation models reach is no end either: something else than the length of the training is wrong.
+Schedule-Free has its rate stay on purpose: what it evaluates is an average, at its end at any step.
 """
 
 import math
@@ -65,8 +66,9 @@ LEAST_FALLING = 3
 LIMITS = ("steps", "epochs", "hours")
 """Causes of an end that the settings set."""
 
-Phase = Literal["falling", "ended", "constant", "endless"]
-"""Of the learning rate: only cosine and linear fall to an end; noam never ends."""
+Phase = Literal["falling", "ended", "constant", "averaged", "endless"]
+"""Of the learning rate: only cosine and linear fall to an end; noam never ends. Averaged: constant,
+and an average of the weights takes the place of an end (Schedule-Free)."""
 
 _NEXT_QUARTER = "the next 25 % of tokens"
 
@@ -74,6 +76,8 @@ _NEXT_QUARTER = "the next 25 % of tokens"
 def phase_of(config: Config, step: int) -> Phase:
     """Returns where the learning rate is at this step."""
     rate_left = rate_left_of(config, step)
+    if config.optimizer.kind == "schedule-free":
+        return "averaged"
     if rate_left is None:
         return "constant" if config.schedule.kind == "constant" else "endless"
     return "ended" if rate_left <= AT_END_SHARE else "falling"
@@ -294,6 +298,16 @@ def _why(config: Config, phase: Phase, verdict: Verdict, forecast: Forecast, las
         return f"This {config.schedule.kind} schedule has come to its end, and its rate with it."
     if phase == "constant" and verdict == "yes":
         return "That is so at a constant rate; a last stretch with a falling one mostly adds some."
+    if phase == "averaged" and verdict == "yes":
+        return (
+            "The rate is constant on purpose: Schedule-Free averages its weights instead of "
+            "lowering its rate, so nothing is left to come, and the run can be stopped here."
+        )
+    if phase == "averaged":
+        return (
+            "Schedule-Free has no planned end: the run can be stopped at any step that is good "
+            "enough, and trained on later."
+        )
     return ""
 
 

@@ -1,7 +1,8 @@
 """Whether a learning rate is higher than what Transformers are known to bear. Pure.
 
 A rate that is stable falls with the root of the model's width and with the root of the steps of its
-warm-up: rate = scale / sqrt(width x warm-up steps). Scales from 0.5 to 2 are in common use.
+warm-up: rate = scale / sqrt(width x warm-up steps). Scales from 0.5 to 2 are in common use. Muon's
+rates are on the scale of AdamW's: its updates are made as large as those of AdamW usually are.
 """
 
 import math
@@ -38,6 +39,8 @@ def rate_level_of(config: Config) -> RateLevel:
     early = FIRST_STEP if last_step is None else min(FIRST_STEP, max(1, last_step // 4))
     step = max(1, config.schedule.warmup_steps, early)
     rate = learning_rate(config.schedule, config.model.width, last_step)(step)
+    if config.optimizer.kind == "muon":
+        rate *= max(1.0, config.optimizer.muon_rate_factor)  # AdamW's own, or the higher of Muon's
     usual = USUAL_SCALE / math.sqrt(config.model.width * max(step, FIRST_STEP))
     return RateLevel(step, rate, usual)
 

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from dragoman.config import PRESETS, Config, TextSource
+from dragoman.config import PRESETS, Config, ModelSettings, TextSource
 from dragoman.diagnosis.commands import (
     in_start_folder,
     limits_beyond,
@@ -251,21 +251,33 @@ def _explain_cleaning(run: RunFacts) -> str:
 def _next_larger(config: Config) -> Mapping[str, object] | None:
     """Returns the shape of the next preset, up to base; larger ones learn more only from very much
     data."""
-    for name, preset in PRESETS.items():
-        if config.model.width < preset["width"] <= LARGEST_WIDTH:
-            return _shape(name)
-    return None
+    found = [name for name, width in _alike(config.model) if config.model.width < width]
+    return _shape(found[0]) if found and PRESETS[found[0]]["width"] <= LARGEST_WIDTH else None
 
 
 def _next_smaller(config: Config) -> Mapping[str, object] | None:
-    narrower = [name for name, shape in PRESETS.items() if shape["width"] < config.model.width]
-    return _shape(narrower[-1]) if narrower else None
+    found = [name for name, width in _alike(config.model) if width < config.model.width]
+    return _shape(found[-1]) if found else None
+
+
+def _alike(model: ModelSettings) -> list[tuple[str, int]]:
+    """Returns the presets of the same build with their widths, the narrowest first."""
+    is_deep = _is_deep(model.encoder_layers, model.decoder_layers)
+    found = [
+        (name, shape["width"])
+        for name, shape in PRESETS.items()
+        if _is_deep(shape["encoder_layers"], shape["decoder_layers"]) == is_deep
+    ]
+    return sorted(found, key=lambda preset: preset[1])
+
+
+def _is_deep(encoder_layers: int, decoder_layers: int) -> bool:
+    """Returns whether the encoder is much deeper than the decoder, for fast translation."""
+    return encoder_layers > 2 * decoder_layers
 
 
 def _shape(preset: str) -> Mapping[str, object]:
-    shape = dict(PRESETS[preset])
-    layers = shape.pop("layers")
-    return {"preset": preset, "encoder_layers": layers, "decoder_layers": layers, **shape}
+    return {"preset": preset, **PRESETS[preset]}
 
 
 def _shown(name: str, folder: str) -> str:

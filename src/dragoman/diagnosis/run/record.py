@@ -109,7 +109,7 @@ class RunRecord:
 
     @property
     def model_size(self) -> Size:
-        return size_of(self.config.model, self.vocabulary)
+        return size_of(self.config.model, self.vocabulary, self.config.optimizer)
 
 
 def read_run(

@@ -58,6 +58,30 @@ def test_each_schedule_has_its_words(tmp_path, kind, words):
     assert all(word in found.sentence for word in words), found.sentence
 
 
+def test_a_rate_that_stays_is_what_schedule_free_needs(tmp_path):
+    found = asked(
+        *(tmp_path, "optimizer.kind=schedule-free", "schedule.kind=constant", "schedule.peak=2e-3"),
+        "schedule.warmup_steps=1000",
+    )
+    assert (found.verdict, found.advice) == ("as set", [])
+    assert "optimizer.kind" in found.sentence
+    assert "no end has to be planned" in found.sentence
+    assert "as this way of training needs it" in found.plain
+    assert figure(found, "optimizer").value == "schedule-free"
+
+
+@pytest.mark.parametrize(("factor", "words"), [(1.0, "the same rate"), (2.5, "2.5 times that")])
+def test_both_rates_of_muon_are_explained(tmp_path, factor, words):
+    found = asked(
+        *(tmp_path, "optimizer.kind=muon", f"optimizer.muon_rate_factor={factor}"),
+        "schedule.warmup_steps=8000",
+    )
+    assert found.verdict == "as set"
+    assert words in found.sentence
+    assert "optimizer.muon_rate_factor" in found.sentence
+    assert figure(found, "rate factor of Muon").value == factor
+
+
 @pytest.mark.parametrize("kind", ["noam", "inverse-square-root", "cosine", "linear", "constant"])
 def test_no_warm_up_is_no_crash(tmp_path, kind):
     found = asked(tmp_path, f"schedule.kind={kind}", "schedule.warmup_steps=0")

@@ -135,6 +135,29 @@ def test_rest_at_a_constant_rate_is_said_to_be_that(tmp_path):
     assert "constant rate" in found.sentence
 
 
+SCHEDULE_FREE = ["optimizer.kind=schedule-free", "schedule.kind=constant"]
+
+
+def test_schedule_free_at_rest_is_trained_without_a_falling_rate(tmp_path):
+    found = learned(tmp_path / "run", PLATEAU, settings=SCHEDULE_FREE).asked(answer)
+    usual = learned(tmp_path / "usual", PLATEAU).asked(answer)
+    assert (found.verdict, found.confidence) == (usual.verdict, usual.confidence)
+    assert found.verdict == "yes"
+    assert "can be stopped here" in found.sentence
+    assert "falling one" not in found.sentence
+
+
+def test_schedule_free_that_still_falls_may_stop_at_any_step_and_is_trained_on(tmp_path):
+    found = learned(
+        tmp_path / "run", story_c()[0], settings=SCHEDULE_FREE, checkpoints=[25_000]
+    ).asked(answer)
+    assert found.verdict == "not yet"
+    assert "no planned end" in found.sentence
+    (command,) = commands(found)
+    assert f"--run {tmp_path / 'run'} " in command  # and not a new run
+    assert "training.steps=" in command
+
+
 def test_a_run_past_its_best_is_trained_and_told_so(tmp_path):
     steps = np.arange(1, 26)
     validation = 2.0 + np.abs(steps - 10) * 0.02 + noise(25, 0.002, 4)
@@ -202,6 +225,11 @@ def test_a_schedule_falls_ends_or_goes_on(kind, step, phase):
     assert phase_of(parse_config(CONFIG, "x", settings), step) == phase
 
 
+def test_schedule_free_is_averaged_at_every_step():
+    config = parse_config(CONFIG, "x", SCHEDULE_FREE)
+    assert {phase_of(config, step) for step in (1, 100, 10_000)} == {"averaged"}
+
+
 @pytest.mark.parametrize(
     ("phase", "at_rest", "falling"),
     [
@@ -209,6 +237,7 @@ def test_a_schedule_falls_ends_or_goes_on(kind, step, phase):
         ("falling", ("not yet", "medium"), ("not yet", "high")),
         ("ended", ("yes", "high"), ("not yet", "high")),
         ("constant", ("yes", "medium"), ("not yet", "high")),
+        ("averaged", ("yes", "high"), ("not yet", "high")),
     ],
 )
 def test_the_schedule_has_a_say_in_the_verdict(phase, at_rest, falling):
@@ -300,7 +329,9 @@ def test_a_cosine_that_was_stopped_is_let_come_to_its_end(tmp_path):
     assert "training.steps" not in command
 
 
-@pytest.mark.parametrize("settings", [[], ["schedule.kind=cosine"], ["schedule.kind=constant"]])
+@pytest.mark.parametrize(
+    "settings", [[], ["schedule.kind=cosine"], ["schedule.kind=constant"], SCHEDULE_FREE]
+)
 def test_trained_and_train_again_are_never_said_together(tmp_path, settings):
     found = learned(tmp_path / "run", PLATEAU, settings=settings).asked(answer)
     assert found.verdict == "yes"

@@ -24,6 +24,10 @@ def test_shipped_recipes_have_usual_rates(name):
         (("schedule.kind=inverse-square-root", "schedule.peak=7e-4"), 0.71),
         (("schedule.kind=cosine", "schedule.peak=1e-2", "schedule.warmup_steps=4000"), 7.2),
         (("schedule.kind=constant", "schedule.peak=3e-4"), 0.3),
+        (("optimizer.kind=muon",), 1.0),
+        (("optimizer.kind=muon", "optimizer.muon_rate_factor=3.0"), 3.0),
+        (("optimizer.kind=muon", "optimizer.muon_rate_factor=0.5"), 1.0),
+        (("optimizer.muon_rate_factor=3.0",), 1.0),
     ],
 )
 def test_a_rate_is_compared_with_what_width_and_warm_up_allow(settings, times):

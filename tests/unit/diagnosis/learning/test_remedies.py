@@ -107,6 +107,24 @@ def test_a_larger_model_is_larger(tmp_path):
     assert remedies.larger_model(base, "x") == []
 
 
+def test_a_larger_model_of_a_deep_encoder_has_one_too(tmp_path):
+    settings = ["model.preset=transformer-tiny-deep-shallow"]
+    run = learned(tmp_path / "run", FALLING, settings=settings).facts
+    (advice,) = remedies.larger_model(run, "x")
+    larger = load_config(run.record.directory.config, _overrides(advice.command)).model
+    assert (larger.width, larger.encoder_layers, larger.decoder_layers) == (512, 12, 1)
+
+
+def test_the_rate_of_schedule_free_is_lowered_where_it_is_set(tmp_path):
+    settings = ["optimizer.kind=schedule-free", "schedule.kind=constant", "schedule.peak=0.1"]
+    run = learned(tmp_path / "run", FALLING, settings=[*settings, WARM_UP]).facts
+    lowered = load_config(
+        run.record.directory.config, _overrides(remedies.lower_the_rate(run, "x").command)
+    )
+    assert lowered.optimizer.kind == "schedule-free"
+    assert lowered.schedule.peak < 0.05
+
+
 @pytest.mark.parametrize(("now", "more"), [(0.1, 0.3), (0.3, 0.4), (0.6, 0.6)])
 def test_more_dropout_is_more_and_not_too_much(tmp_path, now, more):
     run = learned(tmp_path / "run", FALLING, settings=[f"model.dropout={now}"]).facts
