@@ -3,6 +3,9 @@
 Installs no signal handlers and prints nothing. Without torch.
 """
 
+from pathlib import Path
+
+from dragoman.batches.merges import check_merges
 from dragoman.cluster.hosts import Cluster
 from dragoman.cluster.launch import Orders, check_workers, launch_local, start_variables
 from dragoman.cluster.remote_run import train_on_hosts
@@ -27,6 +30,10 @@ def claim_and_prepare(
         vocabulary = 1 if config.tokenizer.model else config.tokenizer.vocabulary
         weight_bytes = size_of(config.model, vocabulary).weight_bytes
         check_memory(config.model, vocabulary, (workers or 1) * weight_bytes)
+    if config.training.subword_dropout and config.tokenizer.model:
+        given = Path(config.tokenizer.model)
+        if given.exists() or not cluster:  # hosts may have it where they prepare the data
+            check_merges(given, config.training.subword_dropout)
     claim_run(run, config)
     with locked(run):  # of two concurrent starts, one continues; rank 0 locks it again
         mark_preparing(run)

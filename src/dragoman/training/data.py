@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from dragoman.batches.loader import Loader
+from dragoman.batches.merges import Merges
 from dragoman.batches.plan import BatchPlan
-from dragoman.config import Config
+from dragoman.batches.subword_dropout import SubwordDropout, growth
+from dragoman.config import Config, TrainingSettings
 from dragoman.distributed.consensus import all_or_none
 from dragoman.distributed.group import Group
 from dragoman.errors import UserError
@@ -18,25 +20,42 @@ class TrainingData:
     tokenizer: Tokenizer
     shards: Shards
     plan: BatchPlan
+    subword_dropout: SubwordDropout | None
     last_step: int | None
     """Where training.steps or training.epochs end the run; None: neither is set."""
 
     def loader(self, group: Group, first_step: int) -> Loader:
-        return Loader(self.shards, self.plan, self.tokenizer, group, first_step)
+        return Loader(
+            self.shards, self.plan, self.tokenizer, group, first_step, self.subword_dropout
+        )
 
 
 def open_training_data(prepared: PreparedData, config: Config, group: Group) -> TrainingData:
     """Opens the training pairs and plans their batches. Collective: every rank must call."""
     tokenizer = all_or_none(group, prepared.tokenizer)
     shards = all_or_none(group, lambda: prepared.shards("train"))
-    plan = all_or_none(group, lambda: plan_batches(shards, config, group.ranks))
-    return TrainingData(tokenizer, shards, plan, last_planned_step(config, plan))
+    dropout = all_or_none(group, lambda: subword_dropout_of(tokenizer, config.training))
+    plan = all_or_none(group, lambda: plan_batches(shards, config, group.ranks, dropout))
+    return TrainingData(tokenizer, shards, plan, dropout, last_planned_step(config, plan))
 
 
-def plan_batches(shards: Shards, config: Config, ranks: int) -> BatchPlan:
+def subword_dropout_of(tokenizer: Tokenizer, settings: TrainingSettings) -> SubwordDropout | None:
+    """Returns what re-segments words, or None; refuses tokenizers that have no merges."""
+    if not settings.subword_dropout:
+        return None
+    merges = Merges(tokenizer.model, f"training.subword_dropout = {settings.subword_dropout}")
+    return SubwordDropout(merges, settings.subword_dropout, settings.seed)
+
+
+def plan_batches(
+    shards: Shards, config: Config, ranks: int, dropout: SubwordDropout | None = None
+) -> BatchPlan:
     settings = config.training
+    lengths = shards.lengths()
+    if dropout and len(lengths):
+        lengths = growth(shards, dropout).planned(lengths, settings.micro_batch_tokens)
     plan = BatchPlan(
-        shards.lengths(), settings.tokens_per_update, settings.micro_batch_tokens, settings.seed
+        lengths, settings.tokens_per_update, settings.micro_batch_tokens, settings.seed
     )
     if ranks > plan.micro_batches_per_step:
         raise UserError(

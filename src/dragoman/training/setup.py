@@ -25,7 +25,7 @@ from dragoman.telemetry.record.writer import EventWriter
 from dragoman.training.agreement import check_agreement, claim_on_every_host
 from dragoman.training.checkpointing import Checkpointer, forget_memory, owner_of, roots_of
 from dragoman.training.claim import check_data, locked
-from dragoman.training.data import TrainingData, open_training_data
+from dragoman.training.data import TrainingData, open_training_data, subword_dropout_of
 from dragoman.training.ending import failed
 from dragoman.training.evaluate import Evaluator, open_evaluator
 from dragoman.training.manifest import record_attempt
@@ -70,6 +70,8 @@ def start(
     with ExitStack() as at_end:
         prepared = all_or_none(group, lambda: PreparedData.open(config.prepared_folder))
         check_agreement(group, config, prepared.passport)
+        if config.training.subword_dropout:  # refused before anything is written
+            all_or_none(group, lambda: subword_dropout_of(prepared.tokenizer(), config.training))
         run_id = claim_on_every_host(run, config, group)
         all_or_none(group, lambda: refuse_newer_format(run, newest_format(run)))
         group.on_rank_0(lambda: at_end.enter_context(locked(run)))
