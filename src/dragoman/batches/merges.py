@@ -98,10 +98,9 @@ class Merges:
         low, high = 0, DRAWS
         while agenda:
             _, left, right, size = heappop(agenda)
-            if not symbols[left] or len(symbols[left]) + len(symbols[right]) != size:
-                continue  # one of the two has been merged with another
-            if not symbols[right]:
-                continue
+            one, two = symbols[left], symbols[right]
+            if not one or not two or len(one) + len(two) != size:
+                continue  # one of them has been merged with another
             # Where the draw's randomness is used up, the remaining merges are kept.
             if high - low >= _UNIT:
                 middle = low + ((high - low) * kept >> 32)
@@ -109,8 +108,7 @@ class Merges:
                     low = middle
                     continue
                 high = middle
-            symbols[left] += symbols[right]
-            symbols[right] = ""
+            symbols[left], symbols[right] = one + two, ""
             following = after[left] = after[right]
             if following < end:
                 before[following] = left

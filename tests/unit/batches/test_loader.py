@@ -4,17 +4,21 @@ import pytest
 import torch
 
 from dragoman.batches.loader import Loader
+from dragoman.batches.merges import Merges
 from dragoman.batches.plan import BatchPlan
+from dragoman.batches.subword_dropout import SubwordDropout
 from dragoman.distributed.group import Group
 from dragoman.errors import CorruptFileError
 from dragoman.preparation import prepare
 
 
-def loader_for(config, group, first_step=1, shards=None):
+def loader_for(config, group, first_step=1, shards=None, share=0.0):
     prepared = prepare(config)
     shards = shards or prepared.shards("train")
     plan = BatchPlan(prepared.shards("train").lengths(), 400, 200, 1)
-    return Loader(shards, plan, prepared.tokenizer(), group, first_step), plan
+    tokenizer = prepared.tokenizer()
+    dropout = SubwordDropout(Merges(tokenizer.model, "x"), share, 1) if share else None
+    return Loader(shards, plan, tokenizer, group, first_step, dropout), plan
 
 
 def group_of(rank, ranks):
@@ -57,3 +61,42 @@ def test_leaving_early_ends_the_thread(digits_config):
     with loader:
         loader.next()
     assert threading.active_count() == before
+
+
+def same(one, other):
+    return (
+        torch.equal(one.source_BS, other.source_BS)
+        and torch.equal(one.target_in_BT, other.target_in_BT)
+        and torch.equal(one.target_out_N, other.target_out_N)
+    )
+
+
+def test_subwords_are_drawn_alike_by_any_number_of_ranks_and_from_any_step(digits_config):
+    loaders = [
+        loader_for(digits_config, group_of(0, 1), share=0.3)[0],
+        *(loader_for(digits_config, group_of(rank, 2), 3, share=0.3)[0] for rank in range(2)),
+    ]
+    with loaders[0], loaders[1], loaders[2]:
+        whole = [loaders[0].next() for _ in range(5)]
+        parts = [[loader.next() for _ in range(3)] for loader in loaders[1:]]
+    for step, *shares in zip(whole[2:], *parts, strict=True):
+        assert {share.step for share in shares} == {step.step}
+        assert {share.tokens for share in shares} == {step.tokens}
+        for share in shares:
+            for number, batch in zip(share.numbers, share.batches, strict=True):
+                assert same(batch, step.batches[number])
+
+
+def test_what_is_counted_is_what_was_drawn_and_no_batch_is_wider_than_planned(digits_config):
+    usual, plan = loader_for(digits_config, group_of(0, 1))
+    drawn, _ = loader_for(digits_config, group_of(0, 1), share=0.3)
+    with usual, drawn:
+        pairs = [(usual.next(), drawn.next()) for _ in range(10)]
+    for before, after in pairs:
+        targets = sum(len(batch.target_out_N) for batch in after.batches)
+        assert after.tokens == after.amounts.target_tokens == targets
+        sides = [side for b in after.batches for side in (b.source_BS, b.target_in_BT)]
+        assert max(side.numel() for side in sides) <= plan.micro_batch_tokens
+        assert after.amounts.positions == sum(side.numel() for side in sides)
+        assert after.amounts.sequences == before.amounts.sequences
+    assert sum(after.tokens for _, after in pairs) > 1.1 * sum(b.tokens for b, _ in pairs)
