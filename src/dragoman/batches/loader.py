@@ -10,7 +10,7 @@ import numpy as np
 from dragoman.batches.amounts import Amounts, amounts_of
 from dragoman.batches.collate import Batch, collate
 from dragoman.batches.plan import BatchPlan, MicroBatch, share_out
-from dragoman.batches.subword_dropout import SubwordDropout
+from dragoman.batches.subword_dropout import SubwordDropout, widest
 from dragoman.distributed.group import Group
 from dragoman.shards.files import PairIds, Shards
 from dragoman.tokenizer import Tokenizer
@@ -117,14 +117,15 @@ class Loader:
     ) -> list[PairIds]:
         """Returns the pairs of a micro-batch in other pieces; the source only if it is asked for.
 
-        Whatever is drawn, no side gets wider than the plan allows.
+        Whatever is drawn, neither side gets more padded tokens than a plan allows.
         """
         assert self._dropout
         pairs = self._pairs(micro_batch)
-        widest = self._plan.micro_batch_tokens // len(pairs)
-        place = (widest, step, number)
-        sources = [pair.source for pair in pairs]
+        most = self._plan.micro_batch_tokens // len(pairs)
+        expected = self._plan.lengths[micro_batch.pairs].max(axis=0)
+        widest_source, widest_target = (min(most, widest(int(length))) for length in expected)
+        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        resegment = self._dropout.resegment
         if with_source:
-            sources = [*self._dropout.resegment(sources, *place, "source")]
-        targets = self._dropout.resegment([pair.target for pair in pairs], *place, "target")
-        return [*map(PairIds, sources, targets)]
+            sources = [*resegment(sources, widest_source, step, number, "source")]
+        return [*map(PairIds, sources, resegment(targets, widest_target, step, number, "target"))]

@@ -6,7 +6,7 @@ import torch
 from dragoman.batches.loader import Loader
 from dragoman.batches.merges import Merges
 from dragoman.batches.plan import BatchPlan
-from dragoman.batches.subword_dropout import SubwordDropout
+from dragoman.batches.subword_dropout import SubwordDropout, growth, widest
 from dragoman.distributed.group import Group
 from dragoman.errors import CorruptFileError
 from dragoman.preparation import prepare
@@ -15,9 +15,13 @@ from dragoman.preparation import prepare
 def loader_for(config, group, first_step=1, shards=None, share=0.0):
     prepared = prepare(config)
     shards = shards or prepared.shards("train")
-    plan = BatchPlan(prepared.shards("train").lengths(), 400, 200, 1)
+    lengths = prepared.shards("train").lengths()
     tokenizer = prepared.tokenizer()
-    dropout = SubwordDropout(Merges(tokenizer.model, "x"), share, 1) if share else None
+    dropout = None
+    if share:
+        dropout = SubwordDropout(Merges(tokenizer.model, "x"), share, 1)
+        lengths = growth(shards, dropout).planned(lengths, 200)
+    plan = BatchPlan(lengths, 400, 200, 1)
     return Loader(shards, plan, tokenizer, group, first_step, dropout), plan
 
 
@@ -88,15 +92,22 @@ def test_subwords_are_drawn_alike_by_any_number_of_ranks_and_from_any_step(digit
 
 
 def test_what_is_counted_is_what_was_drawn_and_no_batch_is_wider_than_planned(digits_config):
-    usual, plan = loader_for(digits_config, group_of(0, 1))
-    drawn, _ = loader_for(digits_config, group_of(0, 1), share=0.3)
-    with usual, drawn:
-        pairs = [(usual.next(), drawn.next()) for _ in range(10)]
-    for before, after in pairs:
-        targets = sum(len(batch.target_out_N) for batch in after.batches)
-        assert after.tokens == after.amounts.target_tokens == targets
-        sides = [side for b in after.batches for side in (b.source_BS, b.target_in_BT)]
-        assert max(side.numel() for side in sides) <= plan.micro_batch_tokens
-        assert after.amounts.positions == sum(side.numel() for side in sides)
-        assert after.amounts.sequences == before.amounts.sequences
-    assert sum(after.tokens for _, after in pairs) > 1.1 * sum(b.tokens for b, _ in pairs)
+    lengths = prepare(digits_config).shards("train").lengths()
+    loader, plan = loader_for(digits_config, group_of(0, 1), share=0.3)
+    usual = drawn = 0
+    with loader:
+        for step in range(1, 11):
+            work, micro_batches = loader.next(), plan.batch(step).micro_batches
+            tokens = sum(len(batch.target_out_N) for batch in work.batches)
+            assert work.tokens == work.amounts.target_tokens == tokens
+            sides = [side for b in work.batches for side in (b.source_BS, b.target_in_BT)]
+            assert max(side.numel() for side in sides) <= plan.micro_batch_tokens
+            assert work.amounts.positions == sum(side.numel() for side in sides)
+            assert work.amounts.sequences == sum(len(m.pairs) for m in micro_batches)
+            for batch, micro_batch in zip(work.batches, micro_batches, strict=True):
+                expected = plan.lengths[micro_batch.pairs].max(axis=0)
+                assert batch.source_BS.shape[1] <= widest(int(expected[0]))
+                assert batch.target_in_BT.shape[1] <= widest(int(expected[1]))
+                usual += int(lengths[micro_batch.pairs, 1].sum())
+            drawn += work.tokens
+    assert drawn > 1.1 * usual
