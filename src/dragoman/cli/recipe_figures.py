@@ -10,7 +10,7 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
     training = config.training
     size = size_of(config.model, config.tokenizer.vocabulary)
     micro_batches = 1
-    while micro_batches * training.micro_batch_tokens < training.tokens_per_update:
+    while micro_batches * training.pairs_fill_tokens < training.tokens_per_update:
         micro_batches *= 2
     peak = peak_of(config.schedule, config.model.width, training.steps)
     activations = activation_bytes(config.model, training.micro_batch_tokens)
@@ -23,7 +23,8 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
         ("parameters", f"{size.parameters:,} with {config.tokenizer.vocabulary:,} pieces"),
         (
             "FLOPs per token pair",
-            f"{size.flops_per_token / 1e6:,.1f} million, forward and backward",
+            f"{training.passes * size.flops_per_token / 1e6:,.1f} million, forward and backward"
+            + (", both passes of training.r_drop" if training.passes > 1 else ""),
         ),
         (
             "memory per worker",
@@ -37,7 +38,7 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
         ),
         (
             "micro-batches per update",
-            f"at least {micro_batches}, of at most {training.micro_batch_tokens:,} padded tokens",
+            f"at least {micro_batches}, of at most {training.pairs_fill_tokens:,} padded tokens",
         ),
         (
             "accumulation",

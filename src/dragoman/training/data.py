@@ -52,11 +52,17 @@ def plan_batches(
 ) -> BatchPlan:
     settings = config.training
     lengths = shards.lengths()
+    longest = int(lengths.max(initial=0))
+    if settings.pairs_fill_tokens < longest <= settings.micro_batch_tokens:
+        raise UserError(
+            f"the longest training pair has {longest} pieces on one side, and twice that, as "
+            f"training.r_drop = {settings.r_drop} computes it, is more than "
+            f"training.micro_batch_tokens = {settings.micro_batch_tokens}; raise that, or lower "
+            "data.max_length"
+        )
     if dropout and len(lengths):
-        lengths = growth(shards, dropout).planned(lengths, settings.micro_batch_tokens)
-    plan = BatchPlan(
-        lengths, settings.tokens_per_update, settings.micro_batch_tokens, settings.seed
-    )
+        lengths = growth(shards, dropout).planned(lengths, settings.pairs_fill_tokens)
+    plan = BatchPlan(lengths, settings.tokens_per_update, settings.pairs_fill_tokens, settings.seed)
     if ranks > plan.micro_batches_per_step:
         raise UserError(
             f"{ranks} workers, but a step has only {plan.micro_batches_per_step} micro-batches to "

@@ -89,7 +89,7 @@ def start(
 
         model = initial_model(config, data.tokenizer.size)
         parameters = sum(parameter.numel() for parameter in model.parameters())
-        objective = Objective(model, config.training.label_smoothing)
+        objective = Objective(model, config.training.label_smoothing, config.training.r_drop)
         sync = synchronized(objective, group, config.training.sharding)
         updater = Updater(sync, objective, config, group)
 
@@ -125,6 +125,7 @@ def start(
             recorder=recorder,
             traffic=StepTraffic(config, group, parameters, hosts),
             model=config.model,
+            passes=config.training.passes,
             vocabulary=data.tokenizer.size,
         )
         yield (

@@ -172,7 +172,7 @@ def smaller_micro_batches(run: RunFacts, times: int, text: str) -> Advice | None
     """Returns the command of a new run whose steps have so many times as many micro-batches; None:
     the longest pairs would not fit into one."""
     smaller = run.config.training.micro_batch_tokens // times
-    if smaller < run.config.data.max_length:
+    if smaller < run.config.training.passes * run.config.data.max_length:
         return None
     return Advice(text, train_command(run, {"training.micro_batch_tokens": smaller}))
 
