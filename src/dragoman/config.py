@@ -19,6 +19,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PlainValidator,
     Strict,
     ValidationError,
     field_validator,
@@ -91,10 +92,27 @@ MOST_STEPS = 10**12
 MOST_BEAM = 100
 LARGEST_INTEGER = 2**63 - 1  # of TOML and of random number generators
 
+USUAL_MICRO_BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class RangeOrAuto(Range):
+    """The bounds of a whole number that may also be found by the program."""
+
+    def __call__(self, value: Any) -> Any:
+        if value == "auto" or (type(value) is int and self.low <= value <= self.high):
+            return value
+        raise PydanticCustomError("range", "{bounds}", {"bounds": str(self)})
+
+    def __str__(self) -> str:
+        return f'{super().__str__()}, or "auto"'
+
+
 Steps = Annotated[int, between(1, MOST_STEPS)]
 StepsOrZero = Annotated[int, between(0, MOST_STEPS)]
 Amount = Annotated[int, between(1, 10**9)]
 AmountOrZero = Annotated[int, between(0, 10**9)]
+NumberOrAuto = Annotated[int | Literal["auto"], PlainValidator(RangeOrAuto(1, 10**9))]
 Seed = Annotated[int, between(0, LARGEST_INTEGER)]
 Beam = Annotated[int, between(1, MOST_BEAM)]
 Layers = Annotated[int, between(1, 1000)]
@@ -414,8 +432,9 @@ class TrainingSettings(Section):
     """Determines initial weights, order of the data, dropout and subword dropout."""
     tokens_per_update: Amount = 25_000
     """Target tokens in an average update over all workers together, however many there are."""
-    micro_batch_tokens: Amount = 4096
-    """Most padded tokens per side in one forward and backward pass of a worker; bounds memory."""
+    micro_batch_tokens: NumberOrAuto = USUAL_MICRO_BATCH_TOKENS
+    """Most padded tokens per side in one forward and backward pass of a worker; bounds memory.
+    auto: the most that fits on every worker, found when a run starts and kept in its config."""
     steps: Steps | None = None
     """Stop after this many updates."""
     epochs: Annotated[int, between(1, 1_000_000)] | None = None
@@ -454,9 +473,24 @@ class TrainingSettings(Section):
         return 2 if self.r_drop else 1
 
     @property
+    def micro_batch_limit(self) -> int:
+        """Returns micro_batch_tokens; where it is auto and not found yet, what is usual."""
+        tokens = self.micro_batch_tokens
+        return USUAL_MICRO_BATCH_TOKENS if tokens == "auto" else tokens
+
+    @property
     def pairs_fill_tokens(self) -> int:
         """Returns the most padded tokens per side of the pairs of a micro-batch."""
-        return self.micro_batch_tokens // self.passes
+        return self.micro_batch_limit // self.passes
+
+    @model_validator(mode="after")
+    def may_run_out_of_memory(self) -> Self:
+        if self.micro_batch_tokens == "auto" and self.sharding == "full":
+            raise ValueError(
+                "training.micro_batch_tokens = 'auto' tries batches on each worker alone, which "
+                "cannot hold a model of training.sharding = 'full'; set a number of tokens"
+            )
+        return self
 
     @model_validator(mode="after")
     def ends_some_time(self) -> Self:
@@ -714,7 +748,7 @@ def _allowed(field: FieldInfo) -> str:
         return f"One of {', '.join(choices)}. "
     optional = (getattr(part, "__metadata__", ()) for part in get_args(field.annotation))
     for checked in (*field.metadata, *chain.from_iterable(optional)):
-        if isinstance(checked, AfterValidator) and isinstance(checked.func, Range):
+        if isinstance(checked, AfterValidator | PlainValidator) and isinstance(checked.func, Range):
             return f"A number {checked.func}. "
     return ""
 

@@ -13,7 +13,8 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
     while micro_batches * training.pairs_fill_tokens < training.tokens_per_update:
         micro_batches *= 2
     peak = peak_of(config.schedule, config.model.width, training.steps)
-    activations = activation_bytes(config.model, training.micro_batch_tokens)
+    activations = activation_bytes(config.model, training.micro_batch_limit)
+    is_open = training.micro_batch_tokens == "auto"
     shared = -(-micro_batches // workers)
     state = size.state_bytes
     if training.sharding == "full" and workers > 1:
@@ -29,7 +30,10 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
         (
             "memory per worker",
             f"about {(state + activations) / 1e6:,.0f} MB: weights, gradients, Adam "
-            f"{state / 1e6:,.0f}, activations up to {activations / 1e6:,.0f}",
+            f"{state / 1e6:,.0f}, activations up to {activations / 1e6:,.0f}"
+            if not is_open
+            else f"{state / 1e6:,.0f} MB for weights, gradients and Adam, and for activations "
+            "what the worker has: training.micro_batch_tokens is found at the start",
         ),
         ("gradients on the wire", f"{size.gradient_bytes / 1e6:,.1f} MB per step in fp32"),
         (
@@ -38,11 +42,15 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
         ),
         (
             "micro-batches per update",
-            f"at least {micro_batches}, of at most {training.pairs_fill_tokens:,} padded tokens",
+            f"at least {micro_batches}, of at most {training.pairs_fill_tokens:,} padded tokens"
+            if not is_open
+            else "as few as fit: training.micro_batch_tokens is found at the start",
         ),
         (
             "accumulation",
-            f"{shared} micro-batch(es) per worker before each update, with {workers} worker(s)",
+            f"{shared} micro-batch(es) per worker before each update, with {workers} worker(s)"
+            if not is_open
+            else "as little as fits",
         ),
         ("peak learning rate", f"{peak.rate:.3e} at step {peak.step:,} ({config.schedule.kind})"),
         ("ends", "; ".join(_stop_rules(config))),

@@ -1,10 +1,11 @@
 """What a run learns from: its training pairs, and how they are cut into batches and steps."""
 
+import sys
 from dataclasses import dataclass
 
 from dragoman.batches.loader import Loader
 from dragoman.batches.merges import Merges
-from dragoman.batches.plan import BatchPlan
+from dragoman.batches.plan import BatchPlan, Lengths
 from dragoman.batches.subword_dropout import SubwordDropout, growth
 from dragoman.config import Config, TrainingSettings
 from dragoman.distributed.consensus import all_or_none
@@ -51,25 +52,33 @@ def plan_batches(
     shards: Shards, config: Config, ranks: int, dropout: SubwordDropout | None = None
 ) -> BatchPlan:
     settings = config.training
-    lengths = shards.lengths()
-    longest = int(lengths.max(initial=0))
-    if settings.pairs_fill_tokens < longest <= settings.micro_batch_tokens:
+    longest = int(shards.lengths().max(initial=0))
+    if settings.pairs_fill_tokens < longest <= settings.micro_batch_limit:
         raise UserError(
             f"the longest training pair has {longest} pieces on one side, and twice that, as "
             f"training.r_drop = {settings.r_drop} computes it, is more than "
-            f"training.micro_batch_tokens = {settings.micro_batch_tokens}; raise that, or lower "
+            f"training.micro_batch_tokens = {settings.micro_batch_limit}; raise that, or lower "
             "data.max_length"
         )
-    if dropout and len(lengths):
-        lengths = growth(shards, dropout).planned(lengths, settings.pairs_fill_tokens)
+    lengths = expected_lengths(shards, dropout, settings.pairs_fill_tokens)
     plan = BatchPlan(lengths, settings.tokens_per_update, settings.pairs_fill_tokens, settings.seed)
     if ranks > plan.micro_batches_per_step:
         raise UserError(
             f"{ranks} workers, but a step has only {plan.micro_batches_per_step} micro-batches to "
             "share out; start fewer workers, or lower training.micro_batch_tokens "
-            f"(now {settings.micro_batch_tokens}) in a new run"
+            f"(now {settings.micro_batch_limit}) in a new run"
         )
     return plan
+
+
+def expected_lengths(
+    shards: Shards, dropout: SubwordDropout | None, longest: int = sys.maxsize
+) -> Lengths:
+    """Returns the lengths with which batches are planned; `longest` as in `Growth.planned`."""
+    lengths = shards.lengths()
+    if not dropout or not len(lengths):
+        return lengths
+    return growth(shards, dropout).planned(lengths, longest)
 
 
 def last_planned_step(config: Config, plan: BatchPlan) -> int | None:

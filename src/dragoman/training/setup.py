@@ -29,6 +29,7 @@ from dragoman.training.data import TrainingData, open_training_data, subword_dro
 from dragoman.training.ending import failed
 from dragoman.training.evaluate import Evaluator, open_evaluator
 from dragoman.training.manifest import record_attempt
+from dragoman.training.micro_batch import find_micro_batch
 from dragoman.training.observer import SafeObserver, Watch, watch_nothing
 from dragoman.training.progress import ProgressLog
 from dragoman.training.recorder import (
@@ -72,6 +73,7 @@ def start(
         check_agreement(group, config, prepared.passport)
         if config.training.subword_dropout:  # refused before anything is written
             all_or_none(group, lambda: subword_dropout_of(prepared.tokenizer(), config.training))
+        config = find_micro_batch(config, run, prepared, group)
         run_id = claim_on_every_host(run, config, group)
         all_or_none(group, lambda: refuse_newer_format(run, newest_format(run)))
         group.on_rank_0(lambda: at_end.enter_context(locked(run)))
@@ -105,7 +107,7 @@ def start(
         at_end.enter_context(sample_sensors(config, run, group, events))
         record_clock_offset(group, events)
         members = group.gather({"host": group.host, "device": str(group.device)})
-        group.on_rank_0(lambda: record_attempt(run, prepared, attempt, members))
+        group.on_rank_0(lambda: record_attempt(run, config, prepared, attempt, members))
 
         progress = ProgressLog(data.last_step, config.telemetry.log_every_s, silent=not group.leads)
         at_end.callback(progress.end)

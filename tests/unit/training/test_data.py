@@ -54,6 +54,23 @@ def test_updates_have_the_tokens_that_are_asked_for_in_drawn_subwords_too(opened
     assert opened()[0].subword_dropout is None
 
 
+def test_pairs_that_pass_twice_count_twice(opened):
+    once, _ = opened()
+    twice, _ = opened("training.r_drop=1.0")
+    most = max(len(m.pairs) * twice.plan.lengths[m.pairs].max() for m in batches_of(twice.plan))
+    assert 2 * most <= 300
+    assert twice.plan.steps_per_epoch == once.plan.steps_per_epoch
+    with pytest.raises(UserError) as refused:
+        opened("training.r_drop=1.0", f"training.micro_batch_tokens={once.plan.lengths.max() + 1}")
+    for key in ("training.r_drop = 1.0", "training.micro_batch_tokens", "data.max_length"):
+        assert key in str(refused.value)
+
+
+def batches_of(plan):
+    steps = range(1, plan.steps_per_epoch + 1)
+    return [micro_batch for step in steps for micro_batch in plan.batch(step).micro_batches]
+
+
 def test_subwords_of_a_tokenizer_without_merges_are_refused(opened, tmp_path):
     _, config = opened(
         "tokenizer.kind=unigram", "tokenizer.vocabulary=40", f"data.prepared={tmp_path}/unigram"

@@ -88,7 +88,7 @@ def _on_repeated(run: RunFacts, same: Sequence[Fault]) -> list[Advice]:
     if last.kind == "rolled back" or "diverged" in causes:
         return [lower_the_rate(run, f"the loss runs away after step {last.step:,} each time")]
     if "out-of-memory" in causes:
-        half = max(1, run.config.training.micro_batch_tokens // 2)
+        half = max(1, run.config.training.micro_batch_limit // 2)
         return [
             Advice(
                 "Start a new run with smaller micro-batches: the same large batch takes all memory "
