@@ -18,9 +18,8 @@ from dragoman.config import Config
 from dragoman.distributed.consensus import all_or_none
 from dragoman.distributed.devices import PRECISIONS, memory_peak_bytes, reset_memory_peak
 from dragoman.distributed.group import Group
-from dragoman.distributed.memory_limits import free_bytes
-from dragoman.errors import UserError
 from dragoman.model.loss import Objective
+from dragoman.model.memory import USED_SHARE, no_room, room_on_cpu
 from dragoman.model.size import size_of
 from dragoman.rundir import RunDir
 from dragoman.shards.files import PairIds
@@ -32,10 +31,6 @@ from dragoman.training.updater import initial_model
 
 logger = logging.getLogger(__name__)
 
-USED_SHARE = 0.8
-"""Share of the free memory that is used: allocators and evaluations need some, too."""
-GRAIN = 64
-"""Answers are multiples of this, or the least that is possible."""
 WORTH_TRYING = 1.1
 """A batch that is not larger than the last one by this factor is not tried any more."""
 
@@ -56,7 +51,8 @@ def find_micro_batch(config: Config, run: RunDir, prepared: PreparedData, group:
     """
     if config.training.micro_batch_tokens != "auto":
         return config
-    known = [tokens for tokens in group.gather(found_before(run)) if tokens]
+    before = all_or_none(group, lambda: found_before(run))
+    known = [tokens for tokens in group.gather(before) if tokens]
     if known:  # a host that is new to the run takes what the others have
         return with_micro_batch(config, known[0])
     lengths = all_or_none(group, lambda: _lengths(config, prepared))
@@ -71,20 +67,18 @@ def find_micro_batch(config: Config, run: RunDir, prepared: PreparedData, group:
     return with_micro_batch(config, tokens)
 
 
-def largest_that_fits(measure: Measure, least: int, most: int, room: int) -> int | None:
-    """Returns the most tokens whose bytes fit into `room`; None: not even the least do.
+def largest_that_fits(measure: Measure, least: int, most: int, fixed: int, room: int) -> int | None:
+    """Returns about the most tokens whose bytes fit into `room`; None: not even the least do.
 
     `measure` returns the bytes that a batch needs, or None where memory has run out. Where running
     out would end the process, it must not come to that: no size is tried that would not fit if
-    everything grew with the tokens.
+    all but `fixed` bytes grew with the tokens.
     """
     tokens, needed = least, measure(least)
     if needed is None or needed > room:
         return None
     while tokens < most:
-        larger = min(most, 2 * tokens, tokens * room // max(1, needed))
-        if larger < most:
-            larger = larger // GRAIN * GRAIN
+        larger = min(most, 2 * tokens, tokens * (room - fixed) // max(1, needed - fixed))
         if larger < min(most, WORTH_TRYING * tokens):
             break
         next_needed = measure(larger)
@@ -112,9 +106,7 @@ def room_bytes(config: Config, vocabulary: int, group: Group, workers: int) -> i
     if group.device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(group.device)
         return int(USED_SHARE * free) - size.optimizer_bytes
-    # A save copies weights and optimizer while training goes on.
-    copied = size.weight_bytes + size.optimizer_bytes
-    return int(USED_SHARE * free_bytes() / workers) - size.optimizer_bytes - copied
+    return room_on_cpu(size, workers)
 
 
 def for_all_ranks(config: Config, lengths: Lengths, tokens: int, ranks: int) -> int:
@@ -147,18 +139,13 @@ def _largest(config: Config, lengths: Lengths, vocabulary: int, group: Group, ro
     least = settings.passes * max(source, target)
     most = max(least, settings.passes * int(update) // group.ranks)
     size = size_of(config.model, vocabulary)
+    fixed = size.weight_bytes + size.gradient_bytes
     found = None
-    if size.weight_bytes + size.gradient_bytes < room.bytes:
+    if fixed < room.bytes:
         with _Trial(config, vocabulary, (source, target), group.device) as trial:
-            found = largest_that_fits(trial.measure, least, most, room.bytes)
+            found = largest_that_fits(trial.measure, least, most, fixed, room.bytes)
     if found is None:
-        raise UserError(
-            'training.micro_batch_tokens = "auto" finds no memory for one pair of '
-            f"{max(source, target):,} pieces: {max(0, room.bytes) / 1e9:,.2f} GB are there for the "
-            f"weights, gradients and activations of each of {room.workers} worker(s); lower "
-            "data.max_length or the sizes in model, start fewer workers, or take a machine with "
-            "more memory"
-        )
+        raise no_room(max(source, target), room.bytes, room.workers)
     return found
 
 

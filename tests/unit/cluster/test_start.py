@@ -3,6 +3,7 @@ import pytest
 from dragoman.cluster.start import claim_and_prepare, ending_of
 from dragoman.config import parse_config
 from dragoman.errors import RunError, UserError
+from dragoman.model import memory
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, write_json
 from dragoman.telemetry.record.status import read_status
@@ -38,6 +39,16 @@ def test_a_tokenizer_without_merges_to_drop_is_refused_before_anything_is_writte
     with pytest.raises(UserError, match=r"training\.subword_dropout = 0\.1"):
         claim_and_prepare(config, run, workers=1, cluster=None, oversubscribe=False)
     assert not run.root.exists()
+
+
+def test_no_memory_for_any_pair_is_refused_before_anything_is_written(digits, run, monkeypatch):
+    text = digits.read_text(encoding="utf-8")
+    config = parse_config(text, "x", ["training.micro_batch_tokens=auto"])
+    monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
+    with pytest.raises(UserError, match=r'training\.micro_batch_tokens = "auto"'):
+        claim_and_prepare(config, run, workers=1, cluster=None, oversubscribe=False)
+    assert not run.root.exists()
+    assert not config.prepared_folder.exists()
 
 
 @pytest.mark.parametrize("state", ["finished", "preempted", "preparing", "failed"])
