@@ -19,6 +19,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PlainValidator,
     Strict,
     ValidationError,
     field_validator,
@@ -91,10 +92,27 @@ MOST_STEPS = 10**12
 MOST_BEAM = 100
 LARGEST_INTEGER = 2**63 - 1  # of TOML and of random number generators
 
+USUAL_MICRO_BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class RangeOrAuto(Range):
+    """The bounds of a whole number that may also be found by the program."""
+
+    def __call__(self, value: Any) -> Any:
+        if value == "auto" or (type(value) is int and self.low <= value <= self.high):
+            return value
+        raise PydanticCustomError("range", "{bounds}", {"bounds": str(self)})
+
+    def __str__(self) -> str:
+        return f'{super().__str__()}, or "auto"'
+
+
 Steps = Annotated[int, between(1, MOST_STEPS)]
 StepsOrZero = Annotated[int, between(0, MOST_STEPS)]
 Amount = Annotated[int, between(1, 10**9)]
 AmountOrZero = Annotated[int, between(0, 10**9)]
+NumberOrAuto = Annotated[int | Literal["auto"], PlainValidator(RangeOrAuto(1, 10**9))]
 Seed = Annotated[int, between(0, LARGEST_INTEGER)]
 Beam = Annotated[int, between(1, MOST_BEAM)]
 Layers = Annotated[int, between(1, 1000)]
@@ -442,11 +460,12 @@ class OptimizerSettings(Section):
 
 class TrainingSettings(Section):
     seed: Seed = 1
-    """Determines initial weights, order of the data and dropout."""
+    """Determines initial weights, order of the data, dropout and subword dropout."""
     tokens_per_update: Amount = 25_000
     """Target tokens in an average update over all workers together, however many there are."""
-    micro_batch_tokens: Amount = 4096
-    """Most padded tokens per side in one forward and backward pass of a worker; bounds memory."""
+    micro_batch_tokens: NumberOrAuto = USUAL_MICRO_BATCH_TOKENS
+    """Most padded tokens per side in one forward and backward pass of a worker; bounds memory.
+    auto: the most that fits on every worker, found when a run starts and kept in its config."""
     steps: Steps | None = None
     """Stop after this many updates."""
     epochs: Annotated[int, between(1, 1_000_000)] | None = None
@@ -457,6 +476,12 @@ class TrainingSettings(Section):
     """Stop after this many evaluations in a row without a new best."""
     label_smoothing: Share = 0.1
     """Share of the probability that is spread evenly over all pieces."""
+    subword_dropout: DropoutShare = 0.0
+    """BPE-dropout: share of the merges that are dropped, drawn anew for every word of a step, on
+    both sides; 0: none. 0.1 is usual. Words get more pieces, and so batches fewer pairs."""
+    r_drop: Annotated[float, between(0, 100)] = 0.0
+    """R-Drop: weight of the divergence between two passes of each pair with different dropout; 0:
+    one pass. Twice the computing; published for translation with 5, and 1 is worth trying too."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Of forward and backward; weights and optimizer stay in fp32. fp16 uses loss scaling."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -472,6 +497,31 @@ class TrainingSettings(Section):
     an exploded loss, and the run rolls back to an earlier checkpoint with half the rate."""
     max_rollbacks: Annotated[int, between(0, 100)] = 3
     """Most rollbacks of a run; instead of one more, it stops with an error."""
+
+    @property
+    def passes(self) -> int:
+        """Returns how often a pair passes the model in a step."""
+        return 2 if self.r_drop else 1
+
+    @property
+    def micro_batch_limit(self) -> int:
+        """Returns micro_batch_tokens; where it is auto and not found yet, what is usual."""
+        tokens = self.micro_batch_tokens
+        return USUAL_MICRO_BATCH_TOKENS if tokens == "auto" else tokens
+
+    @property
+    def pairs_fill_tokens(self) -> int:
+        """Returns the most padded tokens per side of the pairs of a micro-batch."""
+        return self.micro_batch_limit // self.passes
+
+    @model_validator(mode="after")
+    def may_run_out_of_memory(self) -> Self:
+        if self.micro_batch_tokens == "auto" and self.sharding == "full":
+            raise ValueError(
+                "training.micro_batch_tokens = 'auto' tries batches on each worker alone, which "
+                "cannot hold a model of training.sharding = 'full'; set a number of tokens"
+            )
+        return self
 
     @model_validator(mode="after")
     def ends_some_time(self) -> Self:
@@ -620,6 +670,29 @@ class Config(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def has_merges_to_drop(self) -> Self:
+        dropped, kind = self.training.subword_dropout, self.tokenizer.kind
+        if dropped and kind != "bpe" and not self.tokenizer.model:
+            raise ValueError(
+                f"training.subword_dropout = {dropped} drops merges, which pieces of "
+                f"tokenizer.kind = {kind!r} do not have; set it to 0, or the kind to 'bpe'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def passes_differ(self) -> Self:
+        model = self.model
+        if self.training.r_drop and not (
+            model.dropout or model.attention_dropout or model.activation_dropout
+        ):
+            raise ValueError(
+                f"training.r_drop = {self.training.r_drop} compares passes that only dropout makes "
+                "different, and model.dropout, model.attention_dropout and "
+                "model.activation_dropout are all 0; raise one of them, or set it to 0"
+            )
+        return self
+
     @property
     def prepared_folder(self) -> Path:
         return Path(self.data.prepared or Path("prepared") / self.name)
@@ -733,7 +806,7 @@ def _allowed(field: FieldInfo) -> str:
         return f"One of {', '.join(choices)}. "
     optional = (getattr(part, "__metadata__", ()) for part in get_args(field.annotation))
     for checked in (*field.metadata, *chain.from_iterable(optional)):
-        if isinstance(checked, AfterValidator) and isinstance(checked.func, Range):
+        if isinstance(checked, AfterValidator | PlainValidator) and isinstance(checked.func, Range):
             return f"A number {checked.func}. "
     return ""
 

@@ -51,17 +51,27 @@ def test_sums_broadcast_and_gather_agree_on_all_ranks(on_ranks, tmp_path):
     assert answers == [[rank, *expected] for rank in range(3)]
 
 
-def test_one_rank_with_two_micro_batches_equals_two_ranks_with_one(digits, tmp_path):
+REGULARIZED = (
+    *("--set", "training.subword_dropout=0.2", "--set", "training.r_drop=2.0"),
+    *("--set", "training.micro_batch_tokens=400"),
+)
+
+
+@pytest.mark.parametrize("settings", [(), REGULARIZED], ids=["usual", "regularized"])
+def test_one_rank_with_two_micro_batches_equals_two_ranks_with_one(digits, tmp_path, settings):
     for workers in (1, 2):
-        done = dragoman("train", digits, "--run", tmp_path / f"by-{workers}", "--workers", workers)
+        done = dragoman(
+            *("train", digits, "--run", tmp_path / f"by-{workers}", "--workers", workers, *settings)
+        )
         assert done.returncode == 0, done.stderr
     alone, together = steps(tmp_path / "by-1"), steps(tmp_path / "by-2")
     assert sorted(alone) == sorted(together) == list(range(1, 21))
     for step, one in alone.items():
+        assert one.tokens == together[step].tokens
         assert one.loss == pytest.approx(together[step].loss, abs=1e-5)
         # Adam is blind to a constant factor, so the losses alone would not show a wrong divisor.
         assert one.gradient_norm == pytest.approx(together[step].gradient_norm, rel=1e-3)
-    assert "2 micro-batches a step" in done.stdout
+    assert settings or "2 micro-batches a step" in done.stdout
     by_one, by_two = (
         [
             recorded.stamped.event

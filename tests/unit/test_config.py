@@ -261,6 +261,26 @@ def test_a_config_from_before_there_were_optimizers_to_choose_from_is_adamw(text
     assert (config.optimizer.kind, config.optimizer.average_decay) == ("adamw", 0.0)
 
 
+def test_regularizers_without_what_they_need_are_refused_with_the_keys(text):
+    drawn = ["training.subword_dropout=0.1", "tokenizer.kind=unigram"]
+    message = refused(text, overrides=drawn)
+    assert "training.subword_dropout = 0.1" in message
+    assert "tokenizer.kind = 'unigram'" in message
+    parse_config(text, "x.toml", [*drawn, "tokenizer.model=given.model"])  # whose kind decides
+
+    alike = ["training.r_drop=1.0", "model.dropout=0.0"]
+    message = refused(text, overrides=alike)
+    keys = ("r_drop = 1.0", "model.dropout", "attention_dropout", "activation_dropout")
+    assert all(key in message for key in keys)
+    sharded = ["training.micro_batch_tokens=auto", "training.sharding=full"]
+    message = refused(text, overrides=sharded)
+    assert "training.micro_batch_tokens" in message
+    assert "training.sharding" in message
+
+    config = parse_config(text, "x.toml", [*alike, "model.activation_dropout=0.1"])
+    assert (config.training.passes, config.training.pairs_fill_tokens) == (2, 150)
+
+
 def test_a_missing_section_and_a_broken_file_are_named(text, tmp_path):
     assert "data is missing" in refused('name = "x"')
     assert "not valid TOML" in refused("name = = 3")
@@ -345,3 +365,14 @@ def test_a_password_in_the_address_of_a_source_is_refused(text):
 
 def test_an_address_may_have_an_at_sign_in_its_path(text):
     parse_config(text, origin="x", overrides=["telemetry.mlflow=https://host/x@y?z=a@b"])
+
+
+def test_micro_batches_are_a_number_or_found(text):
+    config = parse_config(text, "x.toml", ["training.micro_batch_tokens=auto"])
+    assert config.training.micro_batch_tokens == "auto"
+    assert config.training.micro_batch_limit > 0
+    assert parse_config(dump_config(config), "x.toml") == config
+    for value in ("0", "1.5", "true", "automatic", "10000000000", "[1]"):
+        message = refused(text, overrides=[f"training.micro_batch_tokens={value}"])
+        assert "training.micro_batch_tokens = " in message
+        assert 'from 1 to 1,000,000,000, or "auto"' in message

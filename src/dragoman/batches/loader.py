@@ -5,11 +5,14 @@ import threading
 from types import TracebackType
 from typing import NamedTuple
 
+import numpy as np
+
 from dragoman.batches.amounts import Amounts, amounts_of
 from dragoman.batches.collate import Batch, collate
-from dragoman.batches.plan import BatchPlan, share_out
+from dragoman.batches.plan import BatchPlan, MicroBatch, share_out
+from dragoman.batches.subword_dropout import SubwordDropout, widest
 from dragoman.distributed.group import Group
-from dragoman.shards.files import Shards
+from dragoman.shards.files import PairIds, Shards
 from dragoman.tokenizer import Tokenizer
 
 STEPS_AHEAD = 2
@@ -34,9 +37,16 @@ class Loader:
     """Loads steps in order from `first_step` in a thread; used as a context manager."""
 
     def __init__(
-        self, shards: Shards, plan: BatchPlan, tokenizer: Tokenizer, group: Group, first_step: int
+        self,
+        shards: Shards,
+        plan: BatchPlan,
+        tokenizer: Tokenizer,
+        group: Group,
+        first_step: int,
+        dropout: SubwordDropout | None = None,
     ) -> None:
         self._shards, self._plan, self._tokenizer, self._group = shards, plan, tokenizer, group
+        self._dropout = dropout
         self._ready: queue.Queue[StepBatches | Exception] = queue.Queue(STEPS_AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(
@@ -82,13 +92,40 @@ class Loader:
         batch = self._plan.batch(step)
         shares = share_out(batch.micro_batches, self._group.ranks)
         numbers = shares[self._group.rank]
-        batches = [
-            collate(
-                [self._shards[int(pair)] for pair in batch.micro_batches[number].pairs],
-                self._tokenizer.start,
-                self._tokenizer.padding,
-            )
-            for number in numbers
-        ]
-        amounts = amounts_of([self._plan.lengths[batch.micro_batches[n].pairs] for n in numbers])
-        return StepBatches(step, batches, numbers, batch.tokens, max(map(len, shares)), amounts)
+        tokens = batch.tokens
+        if self._dropout:
+            loaded = [
+                self._resegmented(step, number, micro_batch, with_source=number in numbers)
+                for number, micro_batch in enumerate(batch.micro_batches)
+            ]
+            # Of the whole step, since the gradient is divided by it on every rank.
+            tokens = sum(len(pair.target) for pairs in loaded for pair in pairs)
+            own = [loaded[number] for number in numbers]
+        else:
+            own = [self._pairs(batch.micro_batches[number]) for number in numbers]
+        batches = [collate(pairs, self._tokenizer.start, self._tokenizer.padding) for pairs in own]
+        lengths = [np.array([(len(s), len(t)) for s, t in pairs]) for pairs in own]
+        return StepBatches(
+            step, batches, numbers, tokens, max(map(len, shares)), amounts_of(lengths)
+        )
+
+    def _pairs(self, micro_batch: MicroBatch) -> list[PairIds]:
+        return [self._shards[int(pair)] for pair in micro_batch.pairs]
+
+    def _resegmented(
+        self, step: int, number: int, micro_batch: MicroBatch, with_source: bool
+    ) -> list[PairIds]:
+        """Returns the pairs of a micro-batch in other pieces; the source only if it is asked for.
+
+        Whatever is drawn, neither side gets more padded tokens than a plan allows.
+        """
+        assert self._dropout
+        pairs = self._pairs(micro_batch)
+        most = self._plan.micro_batch_tokens // len(pairs)
+        expected = self._plan.lengths[micro_batch.pairs].max(axis=0)
+        widest_source, widest_target = (min(most, widest(int(length))) for length in expected)
+        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        resegment = self._dropout.resegment
+        if with_source:
+            sources = [*resegment(sources, widest_source, step, number, "source")]
+        return [*map(PairIds, sources, resegment(targets, widest_target, step, number, "target"))]

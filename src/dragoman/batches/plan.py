@@ -65,6 +65,8 @@ class BatchPlan:
         self._target_lengths = lengths[:, 1]
         self.lengths = lengths
         """Returns the lengths of source and target, [pairs, 2]."""
+        self.micro_batch_tokens = micro_batch_tokens
+        """Most padded tokens of a side."""
         self._seed = seed
         cells = _cells(lengths)
         self._cell_of_pair = cells.of_pair

@@ -10,10 +10,11 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
     training = config.training
     size = size_of(config.model, config.tokenizer.vocabulary, config.optimizer)
     micro_batches = 1
-    while micro_batches * training.micro_batch_tokens < training.tokens_per_update:
+    while micro_batches * training.pairs_fill_tokens < training.tokens_per_update:
         micro_batches *= 2
     peak = peak_of(config.schedule, config.model.width, training.steps)
-    activations = activation_bytes(config.model, training.micro_batch_tokens)
+    activations = activation_bytes(config.model, training.micro_batch_limit)
+    is_open = training.micro_batch_tokens == "auto"
     shared = -(-micro_batches // workers)
     of_optimizer = {"adamw": "Adam", "schedule-free": "Schedule-Free", "muon": "Muon and Adam"}[
         config.optimizer.kind
@@ -26,12 +27,16 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
         ("parameters", f"{size.parameters:,} with {config.tokenizer.vocabulary:,} pieces"),
         (
             "FLOPs per token pair",
-            f"{size.flops_per_token / 1e6:,.1f} million, forward and backward",
+            f"{training.passes * size.flops_per_token / 1e6:,.1f} million, forward and backward"
+            + (", both passes of training.r_drop" if training.passes > 1 else ""),
         ),
         (
             "memory per worker",
             f"about {(state + activations) / 1e6:,.0f} MB: weights, gradients, {of_optimizer} "
-            f"{state / 1e6:,.0f}, activations up to {activations / 1e6:,.0f}",
+            f"{state / 1e6:,.0f}, activations up to {activations / 1e6:,.0f}"
+            if not is_open
+            else f"{state / 1e6:,.0f} MB for weights, gradients, {of_optimizer}, and for "
+            "activations what the worker has: training.micro_batch_tokens is found at the start",
         ),
         (
             "checkpoint",
@@ -45,11 +50,15 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
         ),
         (
             "micro-batches per update",
-            f"at least {micro_batches}, of at most {training.micro_batch_tokens:,} padded tokens",
+            f"at least {micro_batches}, of at most {training.pairs_fill_tokens:,} padded tokens"
+            if not is_open
+            else "as few as fit: training.micro_batch_tokens is found at the start",
         ),
         (
             "accumulation",
-            f"{shared} micro-batch(es) per worker before each update, with {workers} worker(s)",
+            f"{shared} micro-batch(es) per worker before each update, with {workers} worker(s)"
+            if not is_open
+            else "as little as fits",
         ),
         ("peak learning rate", f"{peak.rate:.3e} at step {peak.step:,} ({config.schedule.kind})"),
         ("ends", "; ".join(_stop_rules(config))),

@@ -33,7 +33,7 @@ from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.telemetry.replication import RecordPiece, RecordReceiver, record_sizes
-from dragoman.training.claim import RUN_ID
+from dragoman.training.claim import RUN_ID, as_found, write_found
 from dragoman.version import code_hash
 
 logger = logging.getLogger(__name__)
@@ -60,6 +60,7 @@ def train_on_hosts(
             )
         if ready is None:
             return 0  # asked to stop before anything had started
+        write_found(run)
         try:
             fetch_checkpoints(ready.cluster, run, token)
         except DragomanError as error:
@@ -143,7 +144,7 @@ def jobs_of(
     secret, start = new_secret(), secrets.token_hex(8)
     firsts = first_ranks([ready.workers[host.name] for host in cluster.hosts])
     recipe = f"recipes/{config.name}.toml"
-    there = config.model_copy(
+    there = as_found(run, config).model_copy(
         update={"data": config.data.model_copy(update={"prepared": prepared})}
     )
     identity = run_id(run)

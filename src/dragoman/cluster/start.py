@@ -3,18 +3,22 @@
 Installs no signal handlers and prints nothing. Without torch.
 """
 
+from pathlib import Path
+
+from dragoman.batches.merges import check_merges
 from dragoman.cluster.hosts import Cluster
 from dragoman.cluster.launch import Orders, check_workers, launch_local, start_variables
+from dragoman.cluster.probe import cuda_devices
 from dragoman.cluster.remote_run import train_on_hosts
 from dragoman.cluster.worker_log import WorkerLog
 from dragoman.config import Config
 from dragoman.errors import RunError
-from dragoman.model.memory import check_memory
+from dragoman.model.memory import check_memory, no_room, room_on_cpu
 from dragoman.model.size import size_of
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.telemetry.record.status import Status, mark_preparing, read_status
-from dragoman.training.claim import claim_run, locked
+from dragoman.training.claim import as_found, claim_run, locked
 
 
 def claim_and_prepare(
@@ -25,8 +29,17 @@ def claim_and_prepare(
         check_workers(workers, config.training.device)
     if not cluster:  # before anything is written; training checks again, with the true vocabulary
         vocabulary = 1 if config.tokenizer.model else config.tokenizer.vocabulary
-        weight_bytes = size_of(config.model, vocabulary).weight_bytes
-        check_memory(config.model, vocabulary, (workers or 1) * weight_bytes)
+        size = size_of(config.model, vocabulary)
+        check_memory(config.model, vocabulary, (workers or 1) * size.weight_bytes)
+        is_open = as_found(run, config).training.micro_batch_tokens == "auto"
+        if is_open and (config.training.device == "cpu" or not cuda_devices()):
+            room_bytes = room_on_cpu(size, workers or 1)
+            if size.weight_bytes + size.gradient_bytes >= room_bytes:
+                raise no_room(1, room_bytes, workers or 1)
+    if config.training.subword_dropout and config.tokenizer.model:
+        given = Path(config.tokenizer.model)
+        if given.exists() or not cluster:  # hosts may have it where they prepare the data
+            check_merges(given, config.training.subword_dropout)
     claim_run(run, config)
     with locked(run):  # of two concurrent starts, one continues; rank 0 locks it again
         mark_preparing(run)

@@ -35,6 +35,7 @@ from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, write_whole
 from dragoman.telemetry.events import AttemptStarted, CheckpointSaved, Event, StepDone, from_line
 from dragoman.telemetry.read.events import attempts_so_far, read_events
+from dragoman.training.claim import as_found
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +101,7 @@ def verify_resume(
 
     logger.info(f"straight: {steps:,} steps with {workers} worker{'' if workers == 1 else 's'}")
     _run(command(straight), straight, steps)
+    write_whole(recipe, dump_config(as_found(straight, short)))  # or the other might find more
 
     chosen = kill_step(steps, seed)
     for attempt in range(1, TRIES + 1):

@@ -80,6 +80,15 @@ def memory_peak_bytes(device: torch.device) -> float:
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
 
 
+def reset_memory_peak(device: torch.device) -> None:
+    """Lets `memory_peak_bytes` begin again at what is held now, where the system can do that."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    else:
+        with suppress(OSError):  # not Linux; 5 stands for the peak of the resident set
+            Path("/proc/self/clear_refs").write_text("5")
+
+
 def measured_peak(device: torch.device, precision: str) -> float:
     """Returns floating-point operations a second of the fastest of some large matrix products."""
     width = WIDTH.get(device.type, WIDTH["cpu"])

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.batches.collate import Batch
+from dragoman.model.r_drop import consistent_cross_entropy, doubled
 from dragoman.model.transformer import Transformer
 
 # Logits of a chunk in bytes: on CPU they should stay in the cache, on a GPU keep it busy.
@@ -30,14 +31,27 @@ class LossSums(NamedTuple):
 class Objective(nn.Module):
     """Model and loss in one forward, which is what data parallelism wraps."""
 
-    def __init__(self, model: Transformer, label_smoothing: float) -> None:
+    def __init__(self, model: Transformer, label_smoothing: float, r_drop: float = 0.0) -> None:
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
+        self.r_drop = r_drop
 
     def forward(self, batch: Batch) -> LossSums:
+        passes_twice = self.r_drop > 0 and self.training
+        if passes_twice:
+            batch = doubled(batch)
         hidden_BTD = self.model(batch.source_BS, batch.source_mask, batch.target_in_BT)
         hidden_ND = hidden_BTD.flatten(0, 1).index_select(0, batch.token_positions_N)
+        if passes_twice:
+            hidden_2ND, weight_VD = in_autocast(hidden_ND, self.model.output_weight)
+            smoothing, chunk_bytes = self.label_smoothing, _chunk_bytes(hidden_2ND)
+            return LossSums(
+                *consistent_cross_entropy(
+                    *(hidden_2ND, weight_VD, batch.target_out_N),
+                    *(smoothing, self.r_drop, chunk_bytes),
+                )
+            )
         return smoothed_cross_entropy(
             hidden_ND, self.model.output_weight, batch.target_out_N, self.label_smoothing
         )
@@ -47,13 +61,23 @@ def smoothed_cross_entropy(
     hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float
 ) -> LossSums:
     """Returns sums over N of the loss against (1 - smoothing) on the target plus a uniform rest."""
-    if torch.is_autocast_enabled(hidden_ND.device.type):
-        dtype = torch.get_autocast_dtype(hidden_ND.device.type)
-        hidden_ND, weight_VD = hidden_ND.to(dtype), weight_VD.to(dtype)
+    hidden_ND, weight_VD = in_autocast(hidden_ND, weight_VD)
     sums = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         hidden_ND, weight_VD, target_N, smoothing
     )
     return LossSums(*sums)
+
+
+def in_autocast(hidden_ND: Tensor, weight_VD: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns both in the precision of autocast, which does not reach into our own functions."""
+    if not torch.is_autocast_enabled(hidden_ND.device.type):
+        return hidden_ND, weight_VD
+    dtype = torch.get_autocast_dtype(hidden_ND.device.type)
+    return hidden_ND.to(dtype), weight_VD.to(dtype)
+
+
+def _chunk_bytes(hidden_ND: Tensor) -> int:
+    return CHUNK_BYTES.get(hidden_ND.device.type, CHUNK_BYTES["cpu"])
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
@@ -62,7 +86,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         vocabulary = weight_VD.shape[0]
-        rows = max(1, CHUNK_BYTES.get(hidden_ND.device.type, 16 << 20) // (4 * vocabulary))
+        rows = max(1, _chunk_bytes(hidden_ND) // (4 * vocabulary))
         learning = any(ctx.needs_input_grad[:2])
         # Gradients are kept in fp32 until backward knows the scale that keeps fp16 from underflow.
         grad_hidden = torch.empty_like(hidden_ND, dtype=torch.float32) if learning else None

@@ -6,7 +6,29 @@ Without torch.
 import psutil
 
 from dragoman.config import ModelSettings
+from dragoman.distributed.memory_limits import free_bytes
 from dragoman.errors import UserError
+from dragoman.model.size import Size
+
+USED_SHARE = 0.8
+"""Share of the free memory that is given out: allocators and evaluations need some, too."""
+
+
+def room_on_cpu(size: Size, workers: int) -> int:
+    """Returns the bytes for weights, gradients and activations of each worker of this machine."""
+    # A save copies weights and optimizer while training goes on.
+    reserved = size.optimizer_bytes + size.weight_bytes + size.optimizer_bytes
+    return int(USED_SHARE * free_bytes() / workers) - reserved
+
+
+def no_room(pieces: int, room_bytes: int, workers: int) -> UserError:
+    """Returns why no micro-batch can be found for pairs that are so long."""
+    return UserError(
+        f'training.micro_batch_tokens = "auto" finds no memory for one pair of {pieces:,} piece(s): '
+        f"{max(0, room_bytes) / 1e9:,.2f} GB are there for the weights, gradients and activations "
+        f"of each of {workers} worker(s); lower data.max_length or the sizes in model, start fewer "
+        "workers, or take a machine with more memory"
+    )
 
 
 def check_memory(model: ModelSettings, vocabulary: int, needed_bytes: int) -> None:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dragoman.checkpoints.run_id import known_id, run_id
 from dragoman.config import Config, dump_config, load_config
@@ -66,6 +66,7 @@ def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
 
     Returns the id: the environment's, else `expected_id`, else the directory's own or a new one.
     """
+    config = as_found(run, config)
     expected_id = os.environ.get(RUN_ID, "") or expected_id
     found_id = known_id(run)
     if expected_id and found_id and found_id != expected_id:
@@ -99,12 +100,43 @@ def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
     return run_id(run)
 
 
+def found_before(run: RunDir) -> int | None:
+    """Returns the micro_batch_tokens of a run; None: it is new, or has not found them yet."""
+    if run.config.exists():
+        tokens = load_config(run.config).training.micro_batch_tokens
+        if tokens != "auto":
+            return tokens
+    manifest = read_manifest(run)
+    return (manifest.micro_batch_tokens or None) if manifest else None
+
+
+def as_found(run: RunDir, config: Config) -> Config:
+    """Returns the config with the number that the run has found where it says auto, if it has."""
+    if config.training.micro_batch_tokens != "auto":
+        return config
+    return with_micro_batch(config, found_before(run) or "auto")
+
+
+def write_found(run: RunDir) -> None:
+    """Writes what other hosts have found into the config of the run at home."""
+    before = load_config(run.config)
+    if (now := as_found(run, before)) != before:
+        write_whole(run.config, dump_config(now))
+
+
+def with_micro_batch(config: Config, tokens: int | Literal["auto"]) -> Config:
+    training = config.training.model_copy(update={"micro_batch_tokens": tokens})
+    return config.model_copy(update={"training": training})
+
+
 def incompatible_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:
     """Returns (key, old, new) of every difference that would make it another run."""
     old, new = _flat(before.model_dump()), _flat(now.model_dump())
     free = list(FREE_KEYS)
     if now.schedule.kind in ("cosine", "linear"):
         free.remove("training.steps")  # the whole curve follows from its end
+    if "auto" in (before.training.micro_batch_tokens, now.training.micro_batch_tokens):
+        free.append("training.micro_batch_tokens")  # either becomes the number that is found
     return [
         (key, old.get(key), new.get(key))
         for key in sorted(old.keys() | new.keys())

@@ -1,10 +1,13 @@
 """What a run learns from: its training pairs, and how they are cut into batches and steps."""
 
+import sys
 from dataclasses import dataclass
 
 from dragoman.batches.loader import Loader
-from dragoman.batches.plan import BatchPlan
-from dragoman.config import Config
+from dragoman.batches.merges import Merges
+from dragoman.batches.plan import BatchPlan, Lengths
+from dragoman.batches.subword_dropout import SubwordDropout, growth
+from dragoman.config import Config, TrainingSettings
 from dragoman.distributed.consensus import all_or_none
 from dragoman.distributed.group import Group
 from dragoman.errors import UserError
@@ -18,33 +21,64 @@ class TrainingData:
     tokenizer: Tokenizer
     shards: Shards
     plan: BatchPlan
+    subword_dropout: SubwordDropout | None
     last_step: int | None
     """Where training.steps or training.epochs end the run; None: neither is set."""
 
     def loader(self, group: Group, first_step: int) -> Loader:
-        return Loader(self.shards, self.plan, self.tokenizer, group, first_step)
+        return Loader(
+            self.shards, self.plan, self.tokenizer, group, first_step, self.subword_dropout
+        )
 
 
 def open_training_data(prepared: PreparedData, config: Config, group: Group) -> TrainingData:
     """Opens the training pairs and plans their batches. Collective: every rank must call."""
     tokenizer = all_or_none(group, prepared.tokenizer)
     shards = all_or_none(group, lambda: prepared.shards("train"))
-    plan = all_or_none(group, lambda: plan_batches(shards, config, group.ranks))
-    return TrainingData(tokenizer, shards, plan, last_planned_step(config, plan))
+    dropout = all_or_none(group, lambda: subword_dropout_of(tokenizer, config.training))
+    plan = all_or_none(group, lambda: plan_batches(shards, config, group.ranks, dropout))
+    return TrainingData(tokenizer, shards, plan, dropout, last_planned_step(config, plan))
 
 
-def plan_batches(shards: Shards, config: Config, ranks: int) -> BatchPlan:
+def subword_dropout_of(tokenizer: Tokenizer, settings: TrainingSettings) -> SubwordDropout | None:
+    """Returns what re-segments words, or None; refuses tokenizers that have no merges."""
+    if not settings.subword_dropout:
+        return None
+    merges = Merges(tokenizer.model, f"training.subword_dropout = {settings.subword_dropout}")
+    return SubwordDropout(merges, settings.subword_dropout, settings.seed)
+
+
+def plan_batches(
+    shards: Shards, config: Config, ranks: int, dropout: SubwordDropout | None = None
+) -> BatchPlan:
     settings = config.training
-    plan = BatchPlan(
-        shards.lengths(), settings.tokens_per_update, settings.micro_batch_tokens, settings.seed
-    )
+    longest = int(shards.lengths().max(initial=0))
+    if settings.pairs_fill_tokens < longest <= settings.micro_batch_limit:
+        raise UserError(
+            f"the longest training pair has {longest} pieces on one side, and twice that, as "
+            f"training.r_drop = {settings.r_drop} computes it, is more than "
+            f"training.micro_batch_tokens = {settings.micro_batch_limit}; raise that, or lower "
+            "data.max_length"
+        )
+    lengths = expected_lengths(shards, dropout, settings.pairs_fill_tokens)
+    plan = BatchPlan(lengths, settings.tokens_per_update, settings.pairs_fill_tokens, settings.seed)
     if ranks > plan.micro_batches_per_step:
         raise UserError(
             f"{ranks} workers, but a step has only {plan.micro_batches_per_step} micro-batches to "
             "share out; start fewer workers, or lower training.micro_batch_tokens "
-            f"(now {settings.micro_batch_tokens}) in a new run"
+            f"(now {settings.micro_batch_limit}) in a new run"
         )
     return plan
+
+
+def expected_lengths(
+    shards: Shards, dropout: SubwordDropout | None, longest: int = sys.maxsize
+) -> Lengths:
+    """Returns the lengths with which batches are planned; `longest` as in `Growth.planned`."""
+    lengths = shards.lengths()
+    if not dropout or not len(lengths):
+        return lengths
+    return growth(shards, dropout).planned(lengths, longest)
 
 
 def last_planned_step(config: Config, plan: BatchPlan) -> int | None:

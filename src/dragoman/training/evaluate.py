@@ -113,7 +113,7 @@ def open_evaluator(
     train_shards: Shards,
 ) -> Evaluator:
     settings = config.evaluation
-    micro_batch_tokens = config.training.micro_batch_tokens
+    micro_batch_tokens = config.training.micro_batch_limit
     validation = prepared.shards("validation")
     train_sample = None
     if settings.train_sample_pairs:

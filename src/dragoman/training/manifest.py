@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from dragoman import __version__
+from dragoman.config import Config
 from dragoman.distributed.launchers import place
 from dragoman.jsonfile import read_model
 from dragoman.rundir import RunDir, read_json, write_json
@@ -33,6 +34,8 @@ class RunManifest(BaseModel):
 
     data_sha256: str = ""
     attempts: list[dict[str, Any]] = []
+    micro_batch_tokens: int = 0
+    """As the run was started, or as it has found it; 0: not known."""
 
 
 def read_manifest(run: RunDir) -> RunManifest | None:
@@ -43,13 +46,19 @@ def read_manifest(run: RunDir) -> RunManifest | None:
 
 
 def record_attempt(
-    run: RunDir, prepared: PreparedData, attempt: int, members: list[dict[str, str]]
+    run: RunDir,
+    config: Config,
+    prepared: PreparedData,
+    attempt: int,
+    members: list[dict[str, str]],
 ) -> None:
     """Adds an attempt to manifest.json, and at the first one what the run is made of."""
     manifest: dict[str, Any] = read_json(run.manifest) if run.manifest.exists() else {}
     manifest.setdefault("data_sha256", prepared.passport.content_hash)
     manifest.setdefault("tokenizer_sha256", prepared.passport.tokenizer_sha256)
     manifest.setdefault("data", prepared.passport.model_dump(mode="json"))
+    # This file comes home from other hosts, where the config stays behind.
+    manifest["micro_batch_tokens"] = config.training.micro_batch_limit
     manifest.setdefault("attempts", []).append(
         {
             "attempt": attempt,

@@ -25,10 +25,11 @@ from dragoman.telemetry.record.writer import EventWriter
 from dragoman.training.agreement import check_agreement, claim_on_every_host
 from dragoman.training.checkpointing import Checkpointer, forget_memory, owner_of, roots_of
 from dragoman.training.claim import check_data, locked
-from dragoman.training.data import TrainingData, open_training_data
+from dragoman.training.data import TrainingData, open_training_data, subword_dropout_of
 from dragoman.training.ending import failed
 from dragoman.training.evaluate import Evaluator, open_evaluator
 from dragoman.training.manifest import record_attempt
+from dragoman.training.micro_batch import find_micro_batch
 from dragoman.training.observer import SafeObserver, Watch, watch_nothing
 from dragoman.training.progress import ProgressLog
 from dragoman.training.recorder import (
@@ -70,6 +71,9 @@ def start(
     with ExitStack() as at_end:
         prepared = all_or_none(group, lambda: PreparedData.open(config.prepared_folder))
         check_agreement(group, config, prepared.passport)
+        if config.training.subword_dropout:  # refused before anything is written
+            all_or_none(group, lambda: subword_dropout_of(prepared.tokenizer(), config.training))
+        config = find_micro_batch(config, run, prepared, group)
         run_id = claim_on_every_host(run, config, group)
         all_or_none(group, lambda: refuse_newer_format(run, newest_format(run)))
         group.on_rank_0(lambda: at_end.enter_context(locked(run)))
@@ -87,7 +91,7 @@ def start(
 
         model = initial_model(config, data.tokenizer.size)
         parameters = sum(parameter.numel() for parameter in model.parameters())
-        objective = Objective(model, config.training.label_smoothing)
+        objective = Objective(model, config.training.label_smoothing, config.training.r_drop)
         sync = synchronized(objective, group, config.training.sharding)
         updater = Updater(sync, objective, config, group)
 
@@ -103,7 +107,7 @@ def start(
         at_end.enter_context(sample_sensors(config, run, group, events))
         record_clock_offset(group, events)
         members = group.gather({"host": group.host, "device": str(group.device)})
-        group.on_rank_0(lambda: record_attempt(run, prepared, attempt, members))
+        group.on_rank_0(lambda: record_attempt(run, config, prepared, attempt, members))
 
         progress = ProgressLog(data.last_step, config.telemetry.log_every_s, silent=not group.leads)
         at_end.callback(progress.end)
@@ -123,6 +127,7 @@ def start(
             recorder=recorder,
             traffic=StepTraffic(config, group, parameters, hosts),
             model=config.model,
+            passes=config.training.passes,
             vocabulary=data.tokenizer.size,
         )
         yield (

@@ -62,6 +62,8 @@ class Stepper:
     recorder: Recorder
     traffic: StepTraffic
     model: ModelSettings
+    passes: int
+    """Of each pair in a step."""
     vocabulary: int
 
     def take(
@@ -168,7 +170,7 @@ class Stepper:
             "target_tokens": amounts.target_tokens,
             "positions": amounts.positions,
             "sequences": amounts.sequences,
-            "flops": training_flops(self.model, self.vocabulary, amounts),
+            "flops": self.passes * training_flops(self.model, self.vocabulary, amounts),
         }
 
 

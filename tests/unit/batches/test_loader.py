@@ -4,17 +4,25 @@ import pytest
 import torch
 
 from dragoman.batches.loader import Loader
+from dragoman.batches.merges import Merges
 from dragoman.batches.plan import BatchPlan
+from dragoman.batches.subword_dropout import SubwordDropout, growth, widest
 from dragoman.distributed.group import Group
 from dragoman.errors import CorruptFileError
 from dragoman.preparation import prepare
 
 
-def loader_for(config, group, first_step=1, shards=None):
+def loader_for(config, group, first_step=1, shards=None, share=0.0):
     prepared = prepare(config)
     shards = shards or prepared.shards("train")
-    plan = BatchPlan(prepared.shards("train").lengths(), 400, 200, 1)
-    return Loader(shards, plan, prepared.tokenizer(), group, first_step), plan
+    lengths = prepared.shards("train").lengths()
+    tokenizer = prepared.tokenizer()
+    dropout = None
+    if share:
+        dropout = SubwordDropout(Merges(tokenizer.model, "x"), share, 1)
+        lengths = growth(shards, dropout).planned(lengths, 200)
+    plan = BatchPlan(lengths, 400, 200, 1)
+    return Loader(shards, plan, tokenizer, group, first_step, dropout), plan
 
 
 def group_of(rank, ranks):
@@ -57,3 +65,49 @@ def test_leaving_early_ends_the_thread(digits_config):
     with loader:
         loader.next()
     assert threading.active_count() == before
+
+
+def same(one, other):
+    return (
+        torch.equal(one.source_BS, other.source_BS)
+        and torch.equal(one.target_in_BT, other.target_in_BT)
+        and torch.equal(one.target_out_N, other.target_out_N)
+    )
+
+
+def test_subwords_are_drawn_alike_by_any_number_of_ranks_and_from_any_step(digits_config):
+    loaders = [
+        loader_for(digits_config, group_of(0, 1), share=0.3)[0],
+        *(loader_for(digits_config, group_of(rank, 2), 3, share=0.3)[0] for rank in range(2)),
+    ]
+    with loaders[0], loaders[1], loaders[2]:
+        whole = [loaders[0].next() for _ in range(5)]
+        parts = [[loader.next() for _ in range(3)] for loader in loaders[1:]]
+    for step, *shares in zip(whole[2:], *parts, strict=True):
+        assert {share.step for share in shares} == {step.step}
+        assert {share.tokens for share in shares} == {step.tokens}
+        for share in shares:
+            for number, batch in zip(share.numbers, share.batches, strict=True):
+                assert same(batch, step.batches[number])
+
+
+def test_what_is_counted_is_what_was_drawn_and_no_batch_is_wider_than_planned(digits_config):
+    lengths = prepare(digits_config).shards("train").lengths()
+    loader, plan = loader_for(digits_config, group_of(0, 1), share=0.3)
+    usual = drawn = 0
+    with loader:
+        for step in range(1, 11):
+            work, micro_batches = loader.next(), plan.batch(step).micro_batches
+            tokens = sum(len(batch.target_out_N) for batch in work.batches)
+            assert work.tokens == work.amounts.target_tokens == tokens
+            sides = [side for b in work.batches for side in (b.source_BS, b.target_in_BT)]
+            assert max(side.numel() for side in sides) <= plan.micro_batch_tokens
+            assert work.amounts.positions == sum(side.numel() for side in sides)
+            assert work.amounts.sequences == sum(len(m.pairs) for m in micro_batches)
+            for batch, micro_batch in zip(work.batches, micro_batches, strict=True):
+                expected = plan.lengths[micro_batch.pairs].max(axis=0)
+                assert batch.source_BS.shape[1] <= widest(int(expected[0]))
+                assert batch.target_in_BT.shape[1] <= widest(int(expected[1]))
+                usual += int(lengths[micro_batch.pairs, 1].sum())
+            drawn += work.tokens
+    assert drawn > 1.1 * usual

@@ -47,3 +47,25 @@ def test_what_the_optimizer_keeps_is_counted(changes, memory, checkpoint):
 def test_sharding_divides_what_a_worker_holds(workers, megabytes):
     config = load_config(shipped_recipe("wmt16-en-de"), ["training.sharding=full"])
     assert f"Adam {megabytes}" in dict(figures(config, workers))["memory per worker"]
+
+
+def test_two_passes_are_counted():
+    once, twice = (
+        dict(figures(load_config(shipped_recipe("wmt16-en-de"), [f"training.r_drop={weight}"]), 1))
+        for weight in (0.0, 5.0)
+    )
+    millions = [
+        float(told["FLOPs per token pair"].split()[0].replace(",", "")) for told in (once, twice)
+    ]
+    assert millions[1] == pytest.approx(2 * millions[0], abs=0.1)
+    assert "training.r_drop" in twice["FLOPs per token pair"]
+    assert twice["micro-batches per update"].startswith("at least 8, of at most 3,500")
+    assert twice["memory per worker"] == once["memory per worker"]
+
+
+def test_what_is_found_at_the_start_is_not_made_up():
+    config = load_config(shipped_recipe("wmt16-en-de"), ["training.micro_batch_tokens=auto"])
+    told = dict(figures(config, workers=1))
+    for name in ("memory per worker", "micro-batches per update"):
+        assert "training.micro_batch_tokens is found at the start" in told[name]
+    assert told["memory per worker"].startswith("974 MB")

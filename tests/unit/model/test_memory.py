@@ -3,7 +3,9 @@ import pytest
 
 from dragoman.config import ModelSettings
 from dragoman.errors import UserError
-from dragoman.model.memory import check_memory
+from dragoman.model import memory
+from dragoman.model.memory import check_memory, no_room, room_on_cpu
+from dragoman.model.size import size_of
 
 SHAPE = ModelSettings(preset="transformer-base")
 
@@ -17,3 +19,17 @@ def test_a_model_that_does_not_fit_is_refused_with_what_it_needs():
     with pytest.raises(UserError, match=r"width 512.* 32,000 pieces") as caught:
         check_memory(SHAPE, 32_000, needed_bytes=everything + 1)
     assert f"{(everything + 1) / 1e9:,.1f} GB" in str(caught.value)
+
+
+def test_workers_share_what_is_free_and_saves_need_some(monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda: 10**10)
+    size = size_of(SHAPE, 32_000)
+    one, two = (room_on_cpu(size, workers) for workers in (1, 2))
+    assert one - two == pytest.approx(0.4e10)
+    assert one == pytest.approx(0.8e10 - size.weight_bytes - 2 * size.optimizer_bytes)
+
+
+def test_no_room_names_the_keys():
+    sentence = str(no_room(300, -5, 2))
+    for fact in ("training.micro_batch_tokens", "300", "0.00 GB", "2 worker", "data.max_length"):
+        assert fact in sentence

@@ -11,10 +11,12 @@ from dragoman.training.claim import (
     RUN_ID,
     check_data,
     claim_run,
+    found_before,
     incompatible_changes,
     locked,
     move_away_if_other,
     run_id,
+    write_found,
 )
 
 ONE, OTHER = "ab12" * 8, "cd34" * 8
@@ -230,3 +232,31 @@ def test_of_two_who_make_the_same_new_run_one_is_refused(digits_config, tmp_path
     run.root.mkdir()
     with locked(run, fcntl.LOCK_SH), pytest.raises(UserError, match="another process"):
         claim_run(run, digits_config)
+
+
+def test_a_run_keeps_the_micro_batches_that_it_has_found(digits, tmp_path):
+    run, text = RunDir(tmp_path / "run"), digits.read_text(encoding="utf-8")
+    auto, found, other = (
+        parse_config(text, "x", [f"training.micro_batch_tokens={value}"])
+        for value in ("auto", 320, 321)
+    )
+    claim_run(run, auto)
+    assert load_config(run.config) == auto
+    assert found_before(run) is None
+    claim_run(run, found)
+    claim_run(run, auto)  # the same command again
+    assert load_config(run.config) == found
+    assert found_before(run) == 320
+    with pytest.raises(UserError, match=r"training\.micro_batch_tokens = 320"):
+        claim_run(run, other)
+
+
+def test_what_other_hosts_have_found_comes_home_with_the_manifest(digits, tmp_path):
+    run = RunDir(tmp_path / "run")
+    text = digits.read_text(encoding="utf-8")
+    claim_run(run, parse_config(text, "x", ["training.micro_batch_tokens=auto"]))
+    write_found(run)
+    assert found_before(run) is None
+    write_json(run.manifest, {"micro_batch_tokens": 320})
+    write_found(run)
+    assert load_config(run.config).training.micro_batch_tokens == 320

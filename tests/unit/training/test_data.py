@@ -38,3 +38,44 @@ def test_more_workers_than_micro_batches_are_refused(opened):
     data, config = opened()
     with pytest.raises(UserError, match=r"999 workers, .* lower training\.micro_batch_tokens"):
         plan_batches(data.shards, config, ranks=999)
+
+
+def test_updates_have_the_tokens_that_are_asked_for_in_drawn_subwords_too(opened):
+    """800 pairs of about 1,700 target tokens: what sentences gain, batches lose in pairs."""
+    tokens = {}
+    for share in (0.0, 0.3):
+        data, config = opened(
+            f"training.subword_dropout={share}", "training.micro_batch_tokens=150"
+        )
+        steps = data.plan.steps_per_epoch
+        with data.loader(ALONE, first_step=1) as loader:
+            tokens[share] = sum(loader.next().tokens for _ in range(steps)) / steps
+        assert tokens[share] == pytest.approx(config.training.tokens_per_update, rel=0.08)
+    assert opened()[0].subword_dropout is None
+
+
+def test_pairs_that_pass_twice_count_twice(opened):
+    once, _ = opened()
+    twice, _ = opened("training.r_drop=1.0")
+    most = max(len(m.pairs) * twice.plan.lengths[m.pairs].max() for m in batches_of(twice.plan))
+    assert 2 * most <= 300
+    assert twice.plan.steps_per_epoch == once.plan.steps_per_epoch
+    with pytest.raises(UserError) as refused:
+        opened("training.r_drop=1.0", f"training.micro_batch_tokens={once.plan.lengths.max() + 1}")
+    for key in ("training.r_drop = 1.0", "training.micro_batch_tokens", "data.max_length"):
+        assert key in str(refused.value)
+
+
+def batches_of(plan):
+    steps = range(1, plan.steps_per_epoch + 1)
+    return [micro_batch for step in steps for micro_batch in plan.batch(step).micro_batches]
+
+
+def test_subwords_of_a_tokenizer_without_merges_are_refused(opened, tmp_path):
+    _, config = opened(
+        "tokenizer.kind=unigram", "tokenizer.vocabulary=40", f"data.prepared={tmp_path}/unigram"
+    )
+    training = config.training.model_copy(update={"subword_dropout": 0.1})
+    changed = config.model_copy(update={"training": training})
+    with pytest.raises(UserError, match=r"training\.subword_dropout = 0\.1 .* unigram"):
+        open_training_data(PreparedData.open(config.prepared_folder), changed, ALONE)

@@ -22,34 +22,35 @@ def test_a_new_run_has_none(tmp_path):
     assert read_manifest(RunDir(tmp_path)) is None
 
 
-def test_attempts_are_added_and_the_data_stays_what_it_was(tmp_path, prepared):
+def test_attempts_are_added_and_the_data_stays_what_it_was(tmp_path, digits_config, prepared):
     run = RunDir(tmp_path / "run")
     for attempt in (1, 2):
-        record_attempt(run, prepared, attempt, MEMBERS)
+        record_attempt(run, digits_config, prepared, attempt, MEMBERS)
     manifest = read_manifest(run)
     assert manifest.data_sha256 == prepared.passport.content_hash
     assert [a["attempt"] for a in manifest.attempts] == [1, 2]
     assert manifest.attempts[0]["members"] == MEMBERS
+    assert manifest.micro_batch_tokens == digits_config.training.micro_batch_tokens
     assert manifest.attempts[0]["versions"]["torch"] == torch.__version__
 
 
-def test_how_the_workers_were_started_is_recorded(tmp_path, prepared, monkeypatch):
+def test_how_the_workers_were_started_is_recorded(tmp_path, digits_config, prepared, monkeypatch):
     run = RunDir(tmp_path / "run")
-    record_attempt(run, prepared, 1, MEMBERS)
+    record_attempt(run, digits_config, prepared, 1, MEMBERS)
     monkeypatch.setenv(START_OPTIONS, "--hosts 'my hosts.toml' --workers 2")
-    record_attempt(run, prepared, 2, MEMBERS)
+    record_attempt(run, digits_config, prepared, 2, MEMBERS)
     monkeypatch.setenv(START_FOLDER, "/home/u")
-    record_attempt(run, prepared, 3, MEMBERS)
+    record_attempt(run, digits_config, prepared, 3, MEMBERS)
     alone, started, elsewhere = read_manifest(run).attempts
     assert (alone["folder"], elsewhere["folder"]) == (str(Path.cwd()), "/home/u")
     assert (alone["options"], alone["launcher"]) == ([], "")
     assert started["options"] == ["--hosts", "my hosts.toml", "--workers", "2"]
 
 
-def test_what_a_later_version_adds_is_kept(tmp_path, prepared):
+def test_what_a_later_version_adds_is_kept(tmp_path, digits_config, prepared):
     run = RunDir(tmp_path / "run")
     write_json(run.manifest, {"future": 1})
-    record_attempt(run, prepared, 1, MEMBERS)
+    record_attempt(run, digits_config, prepared, 1, MEMBERS)
     assert read_json(run.manifest)["future"] == 1
 
 

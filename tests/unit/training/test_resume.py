@@ -83,6 +83,24 @@ def test_a_checkpoint_without_the_counts_of_its_optimizer_is_skipped(run_with, c
     assert "step-00000010 is skipped" in caplog.text
 
 
+def test_drawn_subwords_are_resumed_to_the_bit(run_with):
+    drawn = ("training.subword_dropout=0.2", "training.micro_batch_tokens=150")
+    run_with("training.steps=7", *drawn)
+    _, run = run_with("training.steps=12", *drawn)
+    _, whole = run_with("training.steps=12", *drawn, name="whole")
+    _, usual = run_with("training.steps=12", drawn[1], name="usual")
+    losses, expected, others = (
+        {e.step: (e.loss, e.tokens) for e in events(each, StepDone)} for each in (run, whole, usual)
+    )
+    assert len(events(run, AttemptStarted)) == 2
+    assert losses == expected
+    assert all(others[step] != losses[step] for step in losses)
+    weights = [
+        (each.checkpoints / "latest" / "model.safetensors").read_bytes() for each in (run, whole)
+    ]
+    assert weights[0] == weights[1]
+
+
 def test_checkpoints_of_another_run_are_neither_taken_nor_removed(run_with, tmp_path, caplog):
     """Of the same data, model and batches: only the id tells them apart."""
     caplog.set_level("INFO", "dragoman")

@@ -49,3 +49,21 @@ def test_parts_of_a_step_add_up_to_it(run_with):
         # Each is written to the microsecond.
         assert sum(event.parts_s.values()) == pytest.approx(event.step_s, abs=1e-5)
         assert min(event.parts_s.values()) >= 0
+
+
+def test_two_passes_need_twice_the_operations(run_with):
+    (_, once), (_, twice) = (
+        run_with(
+            "training.steps=1",
+            "training.micro_batch_tokens=600",
+            f"training.r_drop={weight}",
+            name=name,
+        )
+        for weight, name in ((0.0, "once"), (5.0, "twice"))
+    )
+    (one,), (two,) = (events(run, StepDone) for run in (once, twice))
+    needed = [step.counts["flops"] / step.counts["target_tokens"] for step in (one, two)]
+    assert needed[1] / needed[0] == pytest.approx(2, rel=0.1)
+    # What is padded counts once.
+    padded = [step.counts["positions"] / step.counts["target_tokens"] for step in (one, two)]
+    assert padded[1] / padded[0] == pytest.approx(1, rel=0.2)

@@ -250,10 +250,10 @@ def larger_products(run: RunFacts) -> list[Advice]:
     found = []
     fullest = max((peak.share for peak in device_peaks(run)), default=math.nan)
     # A micro-batch cannot have more than a rank's share of an update.
-    most = settings.tokens_per_update / ranks
-    by_memory = settings.micro_batch_tokens * MEMORY_TO_FILL / fullest
+    most = settings.passes * settings.tokens_per_update / ranks
+    by_memory = settings.micro_batch_limit * MEMORY_TO_FILL / fullest
     tokens = int(min(known([most, by_memory]))) // 64 * 64
-    if tokens >= WORTH_ENLARGING * settings.micro_batch_tokens:
+    if tokens >= WORTH_ENLARGING * settings.micro_batch_limit:
         found.append(
             Advice(
                 "Compute more tokens at once in the next run: larger micro-batches make larger "

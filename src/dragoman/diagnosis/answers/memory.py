@@ -103,7 +103,7 @@ def _advice(run: RunFacts, near: Sequence[MemoryPeak], out_of_memory: int) -> li
         where = f" of {ended.host}" if ended.host else ""
         return less_memory(run, f"the memory{where} does not hold a single long pair")
     own = [peak.share for peak in near if peak.is_of_ranks]
-    now = run.config.training.micro_batch_tokens
+    now = run.config.training.micro_batch_limit
     if own or out_of_memory:
         fitting = SAFE_SHARE / max([*own, 1.0 if out_of_memory else 0.0])
         tokens = max(LEAST_TOKENS, int(now * fitting) // 64 * 64)

@@ -32,13 +32,12 @@ def answer(run: RunFacts) -> Finding | None:
     share = 1 - tokens / positions if positions else 0.0
     if share < NOTABLE_SHARE:
         return None
-    limit = run.config.training.micro_batch_tokens
+    limit = run.config.training.micro_batch_limit
     return Finding(
         verdict=percent(share),
         confidence="high",
         sentence=(
-            f"{percent(share)} of all positions that were computed hold no token: sentences of "
-            "very different lengths share micro-batches."
+            f"{percent(share)} of all positions that were computed hold no token: {_why(run)}."
         ),
         evidence=[
             Figure("padding", share, "share"),
@@ -52,6 +51,12 @@ def answer(run: RunFacts) -> Finding | None:
             "length of longer ones."
         ),
     )
+
+
+def _why(run: RunFacts) -> str:
+    if drawn := run.config.training.subword_dropout:
+        return f"sentences get different lengths from training.subword_dropout = {drawn}"
+    return "sentences of very different lengths share micro-batches"
 
 
 def _advice(run: RunFacts) -> list[Advice]:

@@ -222,8 +222,8 @@ def on_hosts(
 def smaller_micro_batches(run: RunFacts, times: int, text: str) -> Advice | None:
     """Returns the command of a new run whose steps have so many times as many micro-batches; None:
     the longest pairs would not fit into one."""
-    smaller = run.config.training.micro_batch_tokens // times
-    if smaller < run.config.data.max_length:
+    smaller = run.config.training.micro_batch_limit // times
+    if smaller < run.config.training.passes * run.config.data.max_length:
         return None
     return Advice(text, train_command(run, {"training.micro_batch_tokens": smaller}))
 

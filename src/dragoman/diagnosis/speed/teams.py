@@ -80,7 +80,7 @@ def teams_of(run: RunFacts) -> Teams | None:
     if len(set(Counter(hosts).values())) > 1:  # a mean of unequal hosts is none of them
         return None
     micro_batches = micro_batches_of(
-        work_shares(run).padded_tokens, run.config.training.micro_batch_tokens, now.ranks
+        work_shares(run).padded_tokens, run.config.training.pairs_fill_tokens, now.ranks
     )
     same = now.tokens_per_step * SAME_TOKENS
     return Teams(
