@@ -1,0 +1,29 @@
+"""Prints the machine's speed in large fp32 matrix products: operations a second, the mean of some.
+
+python gemm.py THREADS SECONDS
+"""
+
+import sys
+import time
+
+import torch
+
+WIDTH = 2048
+
+
+def main() -> None:
+    torch.set_num_threads(int(sys.argv[1]))
+    seconds = float(sys.argv[2])
+    factor = torch.randn(WIDTH, WIDTH)
+    product = torch.empty(WIDTH, WIDTH)
+    torch.mm(factor, factor, out=product)
+    begun = time.perf_counter()
+    products = 0
+    while (took_s := time.perf_counter() - begun) < seconds:
+        torch.mm(factor, factor, out=product)
+        products += 1
+    print(products * 2 * WIDTH**3 / took_s)
+
+
+if __name__ == "__main__":
+    main()
