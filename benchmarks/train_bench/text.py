@@ -7,7 +7,7 @@ loops that have none. So all candidates see the same pairs, cut into the same pi
 
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import sentencepiece
@@ -150,7 +150,7 @@ def _plan(lengths: Lengths) -> tuple[int, BatchPlan]:
 
 def _write_batches(shards: Shards, batches: list[np.ndarray], path: Path) -> None:
     """Writes source, target and the lengths of both, padded with 0, for each batch."""
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for number, pairs in enumerate(batches):
         for column, side in enumerate(("source", "target")):
             rows = [shards[int(pair)][column] for pair in pairs]

@@ -66,7 +66,6 @@ def options(job: SimpleNamespace) -> list[str]:
         "seed": ["1"],
         "cpu-threads": [str(job.threads)],
         "data-threads": ["1"],
-        "workspace": ["1024"],
         "mini-batch-words": [str(job.batch_tokens)],
         "mini-batch": ["100000"],
         "maxi-batch": ["1000"],
