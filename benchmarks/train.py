@@ -20,7 +20,7 @@ from pathlib import Path
 
 from train_bench.candidates import Bench, measure_gemm, measure_loops, measure_tool
 from train_bench.environments import RECIPES, TORCH, Environment, environment
-from train_bench.measurement import Measurement, Round
+from train_bench.measurement import Measurement, Round, mean_of
 from train_bench.notes import NOTES
 from train_bench.tables import LOOPS, NAMES, TOOLS, figure_table, gemm_sentence, ratio_table
 from train_bench.task import SETTINGS, THREADS, WARM_UP_STEPS, Setting
@@ -96,13 +96,13 @@ def take_round(
             measured[name] = measure_tool(bench, python, name, setting)
         except (CandidateError, ValueError) as error:
             failures[name] = f"does not run with {setting.name}: {error}"
-    gemm_flops = (before + measure_gemm(loops_python, bench.scratch)) / 2
+    gemm = mean_of(before, measure_gemm(loops_python, bench.scratch))
     for name, one in measured.items():
-        share = 100 * one.flops_per_s / gemm_flops
+        share = 100 * one.flops_per_s / gemm.flops_per_s
         print(
             f"  {NAMES[name]}: {one.tokens_per_s:,.0f} tokens/s, {share:.0f} % of GEMM", flush=True
         )
-    return Round(gemm_flops, measured)
+    return Round(gemm, measured)
 
 
 def print_tables(

@@ -16,6 +16,7 @@ from dragoman.rundir import RunDir
 from dragoman.telemetry.events import StepDone
 from dragoman.telemetry.read.events import read_events
 from train_bench.measurement import (
+    Gemm,
     Measurement,
     StepEnd,
     measurement_of,
@@ -60,12 +61,12 @@ class Bench:
         return WARM_UP_STEPS + self.steps
 
 
-def measure_gemm(python: Path, scratch: Path) -> float:
-    """Returns floating-point operations a second in large fp32 products."""
+def measure_gemm(python: Path, scratch: Path) -> Gemm:
     output = scratch / "gemm.txt"
     command = [str(python), str(PEERS / "gemm.py"), str(THREADS), str(GEMM_S)]
     run_watched(command, output, LIMIT_S, _threads(THREADS))
-    return float(output.read_text().split()[-1])
+    flops_per_s, processors = output.read_text().split()[-2:]
+    return Gemm(float(flops_per_s), float(processors))
 
 
 def measure_loops(

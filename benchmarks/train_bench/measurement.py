@@ -45,11 +45,19 @@ class Measurement(NamedTuple):
     tokens_per_step: float
 
 
+class Gemm(NamedTuple):
+    """The machine's speed in large fp32 matrix products."""
+
+    flops_per_s: float
+    processors: float
+    """How many it had, on average; fewer than its threads: other programs were running."""
+
+
 class Round(NamedTuple):
     """What was measured of all candidates, one shortly after the other."""
 
-    gemm_flops: float
-    """The machine's speed in large matrix products, before and after, the mean of both."""
+    gemm: Gemm
+    """Before and after the candidates, the mean of both."""
     measured: Mapping[str, Measurement]
 
 
@@ -65,6 +73,10 @@ def measurement_of(
         first_step_s,
         work.tokens / work.steps,
     )
+
+
+def mean_of(before: Gemm, after: Gemm) -> Gemm:
+    return Gemm(*((one + other) / 2 for one, other in zip(before, after, strict=True)))
 
 
 def work_between(

@@ -25,7 +25,7 @@ NOTES = {
     "opennmt": "As eole.",
     "joeynmt": (
         "Whole tool, measured as eole. One option for all kinds of dropout: the benchmark sets "
-        "them in the built model. No length bucketing, so about half of a batch is padding, "
+        "them in the built model. No length bucketing, so much of a batch is padding, "
         "and a batch may exceed the limit by one pair."
     ),
     "marian": (

@@ -83,20 +83,22 @@ def ratio_table(setting: str, rounds: Sequence[Round]) -> str:
 
 def gemm_sentence(rounds: Sequence[Round]) -> str:
     """Returns the machine's GEMM speed, and the share of it that ours reach beside the aim."""
-    speed = spread([one.gemm_flops / 1e9 for one in rounds], ".0f")
+    speed = spread([one.gemm.flops_per_s / 1e9 for one in rounds], ".0f")
+    processors = spread([one.gemm.processors for one in rounds], ".2f")
     reached = [
         f"{NAMES[name]} {spread([100 * gemm_share(o, o.measured[name]) for o in rounds], '.0f')} %"
         for name in ("ours", "dragoman")
         if name in candidates_of(rounds)
     ]
     return (
-        f"fp32 GEMM in the same rounds: {speed} GFLOP/s. Of that: {', '.join(reached) or 'none'}; "
+        f"fp32 GEMM in the same rounds: {speed} GFLOP/s, with {processors} processors at its "
+        f"disposal. Share of it: {', '.join(reached) or 'none'}; "
         f"the aim is {100 * AIM_OF_GEMM:.0f} %."
     )
 
 
 def gemm_share(one_round: Round, one: Measurement) -> float:
-    return one.flops_per_s / one_round.gemm_flops
+    return one.flops_per_s / one_round.gemm.flops_per_s
 
 
 def verdict(ratios: Sequence[float], aim: float | None) -> str:

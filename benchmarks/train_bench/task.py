@@ -8,7 +8,7 @@ BATCH_TOKENS = 4096
 """Most padded tokens of a batch, on its longer side."""
 LABEL_SMOOTHING = 0.1
 THREADS = 2
-WARM_UP_STEPS = 2
+WARM_UP_STEPS = 1
 """Steps at the start of a measurement that are not counted."""
 
 

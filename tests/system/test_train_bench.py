@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 from train_bench.environments import reason_of
 from train_bench.measurement import (
+    Gemm,
     Measurement,
     Round,
     StepEnd,
     Usage,
     Work,
     cpu_s_at,
+    mean_of,
     measurement_of,
     read_loop_work,
     read_step_ends,
@@ -39,7 +41,10 @@ def rounds_of(**speeds):
     """Rounds in which candidates have these speeds, one a round."""
     counts = {len(of_candidate) for of_candidate in speeds.values()}
     return [
-        Round(2e9, {name.replace("_", "-"): measured(each[n]) for name, each in speeds.items()})
+        Round(
+            Gemm(2e9, 1.9),
+            {name.replace("_", "-"): measured(each[n]) for name, each in speeds.items()},
+        )
         for n in range(counts.pop())
     ]
 
@@ -123,6 +128,11 @@ def test_the_share_of_gemm_stands_beside_its_aim():
     sentence = gemm_sentence(rounds_of(ours=[100.0], dragoman=[100.0]))
     assert f"{NAMES['ours']} 50 %" in sentence
     assert "60 %" in sentence
+    assert "1.90 processors" in sentence, "so that a busy machine is seen"
+
+
+def test_the_speed_of_products_is_the_mean_of_before_and_after():
+    assert mean_of(Gemm(1e9, 2.0), Gemm(3e9, 1.0)) == Gemm(2e9, 1.5)
 
 
 def test_aims_name_settings_and_candidates_that_exist():
