@@ -93,7 +93,7 @@ def _install(name: str, place: Path) -> dict[str, object]:
 
 def _pip(place: Path, *what: str) -> None:
     command = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
-    command += ["--quiet", "--constraint", str(place / "constraints.txt"), *what]
+    command += ["--constraint", str(place / "constraints.txt"), *what]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NotInstalledError(reason_of(done.stdout + done.stderr))

@@ -1,6 +1,9 @@
-"""Prints the machine's speed in large fp32 matrix products: operations a second, the mean of some.
+"""Prints the machine's speed in large fp32 matrix products, and how many processors it had.
 
-python gemm.py THREADS SECONDS
+    python gemm.py THREADS SECONDS
+
+Two numbers: operations a second, over all products, and processor seconds a second. Where the
+second is below the number of threads, other programs were running.
 """
 
 import sys
