@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from train_bench.candidates import steps_of_run
 from train_bench.environments import reason_of
 from train_bench.measurement import (
     Gemm,
@@ -30,6 +31,10 @@ from train_bench.tables import (
 )
 from train_bench.task import SETTINGS
 
+from dragoman.telemetry.events import Stamped, StepDone, to_line
+
+STEP_FIELDS = (0.1, 7.0, 3600, 1e-4, 1.0, True, 1.2)
+"""Epoch, loss, tokens, learning rate, gradient norm, whether it was updated, seconds."""
 PEERS = Path(__file__).parents[2] / "benchmarks" / "train_bench" / "peers"
 
 
@@ -166,6 +171,17 @@ def test_scripts_of_other_tools_import_nothing_of_this_project():
         assert "import dragoman" not in script.read_text()
         assert "from dragoman" not in script.read_text()
         assert "train_bench" not in script.read_text()
+
+
+def test_the_steps_of_our_own_command_are_read_from_its_events(tmp_path):
+    folder = tmp_path / "run" / "events"
+    folder.mkdir(parents=True)
+    lines = [
+        to_line(Stamped(1000.0 + step, 50.0 + step, StepDone(step, *STEP_FIELDS)))
+        for step in (1, 2)
+    ]
+    (folder / "attempt-001-rank-0000.jsonl").write_text("".join(lines))
+    assert steps_of_run(tmp_path / "run") == [StepEnd(51.0, 3600), StepEnd(52.0, 3600)]
 
 
 def test_the_reason_of_a_refused_installation_is_the_conflict():
