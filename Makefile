@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-telemetry bench-diagnosis bench-network bench-truth clean help
+.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-telemetry bench-diagnosis bench-network bench-truth clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -54,6 +54,11 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 
 bench-prepare: $(VENV)/.installed ## preparation beside the raw SentencePiece encoder
 	$(BIN)/python benchmarks/prepare.py
+
+# Where Multi30k is: make bench-train DATA=path/to/multi30k
+DATA ?= data/multi30k
+bench-train: $(VENV)/.installed ## training speed beside other tools, which it installs for itself
+	$(BIN)/python benchmarks/train.py --data $(DATA)
 
 bench-checkpoint: $(VENV)/.installed ## what saving costs the training beside it
 	$(BIN)/python benchmarks/checkpoint.py
