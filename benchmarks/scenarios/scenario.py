@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from consistency import contradictions, hard_to_read
+from followable import unfollowable
+
 from dragoman.diagnosis.findings import UNKNOWN, Figure, Finding
 from dragoman.diagnosis.questions import diagnose
 from dragoman.diagnosis.run.facts import read_facts
@@ -51,12 +54,6 @@ USUAL: Mapping[str, str] = {
 """Expected of every scenario that does not say otherwise."""
 MAY_BE_SAID = frozenset({"quality", "more-machines"})
 """Of what nobody asked; all else that is said without a reason is a false alarm."""
-
-MOST_ADVICE = 3
-JARGON = ("exposed", "all-reduce", "MFU", "nats", "FLOPs")
-"""What the plain sentence does without."""
-EVERY_ANSWER_IS_PLAIN = True
-"""Whether an answer without a plain sentence, or with advice that has no command, is wrong."""
 
 Half = Literal["for setting thresholds", "for reporting"]
 
@@ -145,6 +142,9 @@ def play(scenario: Scenario, root: Path, seed: int = 0) -> Outcome:
         *_wrong_hosts(scenario, findings),
         *_wrong_quantities(scenario, findings, truth),
         *(line for key, finding in findings.items() for line in _malformed(key, finding)),
+        *contradictions(findings),
+        *hard_to_read(findings),
+        *unfollowable(facts, findings),
     ]
     return Outcome(scenario, findings, wrong)
 
@@ -283,30 +283,8 @@ def _malformed(key: str, finding: Finding) -> list[str]:
         wrong.append(f"{key}: confidence {finding.confidence} in nothing")
     if re.search(r"\b(nan|inf|Error|Traceback)\b", finding.sentence + finding.advice_text):
         wrong.append(f"{key}: not for people: {finding.sentence} {finding.advice_text}")
-    if len(finding.advice) > MOST_ADVICE:
-        wrong.append(f"{key}: {len(finding.advice)} pieces of advice")
-    if EVERY_ANSWER_IS_PLAIN:
-        wrong += _not_plain(key, finding)
     for figure in finding.evidence:
         for value in (figure.value, figure.low, figure.high):
             if isinstance(value, float) and not math.isfinite(value):
                 wrong.append(f"{key}: {figure.name} is {value}")
-    return wrong
-
-
-def _not_plain(key: str, finding: Finding) -> list[str]:
-    if not finding.plain.strip():
-        return [f"{key}: has no plain sentence"]
-    wrong = [
-        f"{key}: {word} in the plain sentence: {finding.plain}"
-        for word in JARGON
-        if re.search(rf"\b{word}\b", finding.plain)
-    ]
-    if not finding.plain.endswith("."):
-        wrong.append(f"{key}: not a plain sentence: {finding.plain!r}")
-    wrong += [
-        f"{key}: advice without a command: {advice.text}"
-        for advice in finding.advice
-        if not advice.command.strip()
-    ]
     return wrong

@@ -1,38 +1,15 @@
-"""The answers about a run agree with each other, whatever the run: one figure, one value."""
+"""Answers that contradict each other, or are hard to read, are noticed.
 
-from collections.abc import Callable
+`test_scenarios.py` asks so of every simulated run.
+"""
+
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from consistency import contradictions, hard_to_read
-from scenarios.scenario import Scenario
-from scenarios.table import SCENARIOS
 
 from dragoman.diagnosis.findings import Advice, Figure, Finding
-
-# The stories are long; the others of which not each is played take turns by kind.
-FEW = {scenario.name for scenario in SCENARIOS[::6] if not scenario.name.startswith("story")}
-PLAYED = [
-    pytest.param(
-        scenario, id=scenario.name, marks=() if scenario.name in FEW else pytest.mark.cluster
-    )
-    for scenario in SCENARIOS
-]
-
-
-@pytest.mark.parametrize("scenario", PLAYED)
-def test_no_answer_contradicts_another(
-    scenario: Scenario, played: Callable[[Scenario], Any]
-) -> None:
-    assert contradictions(played(scenario).findings) == []
-
-
-@pytest.mark.parametrize("scenario", PLAYED)
-def test_every_answer_begins_with_a_plain_sentence(
-    scenario: Scenario, played: Callable[[Scenario], Any]
-) -> None:
-    assert hard_to_read(played(scenario).findings) == []
 
 
 def finding(verdict: str, sentence: str = "So.", *figures: Figure, **more: Any) -> Finding:
