@@ -31,6 +31,8 @@ SAMPLED_PAIRS = 250
 
 
 class SubwordDropout:
+    """Draws other pieces for the words of sentences; `share` is that of the dropped merges."""
+
     def __init__(self, merges: Merges, share: float, seed: int) -> None:
         self._share, self._seed = share, seed
         self._words = _Words(merges, share)

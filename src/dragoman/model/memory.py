@@ -24,7 +24,7 @@ def room_on_cpu(size: Size, workers: int) -> int:
 def no_room(pieces: int, room_bytes: int, workers: int) -> UserError:
     """Returns why no micro-batch can be found for pairs that are so long."""
     return UserError(
-        f'training.micro_batch_tokens = "auto" finds no memory for one pair of {pieces:,} piece(s): '
+        f'training.micro_batch_tokens = "auto" has no memory for one pair of {pieces:,} piece(s): '
         f"{max(0, room_bytes) / 1e9:,.2f} GB are there for the weights, gradients and activations "
         f"of each of {workers} worker(s); lower data.max_length or the sizes in model, start fewer "
         "workers, or take a machine with more memory"

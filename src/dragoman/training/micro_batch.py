@@ -16,7 +16,12 @@ from dragoman.batches.plan import BatchPlan, Lengths
 from dragoman.batches.subword_dropout import widest
 from dragoman.config import Config
 from dragoman.distributed.consensus import all_or_none
-from dragoman.distributed.devices import PRECISIONS, memory_peak_bytes, reset_memory_peak
+from dragoman.distributed.devices import (
+    PRECISIONS,
+    check_precision,
+    memory_peak_bytes,
+    reset_memory_peak,
+)
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.model.memory import USED_SHARE, no_room, room_on_cpu
@@ -56,7 +61,11 @@ def find_micro_batch(config: Config, run: RunDir, prepared: PreparedData, group:
     if known:  # a host that is new to the run takes what the others have
         return with_micro_batch(config, known[0])
     lengths = all_or_none(group, lambda: _lengths(config, prepared))
-    workers = group.gather(group.host).count(group.host)
+    if not len(lengths):  # refused when batches are planned
+        return with_micro_batch(config, config.training.micro_batch_limit)
+    all_or_none(group, lambda: check_precision(config.training.precision, group.device))
+    place = [group.host, str(group.device)]
+    workers = group.gather(place).count(place)
     vocabulary = prepared.passport.vocabulary
     room = Room(room_bytes(config, vocabulary, group, workers), workers)
     group.gather(None)  # the others have read what is free before anything is taken
@@ -102,10 +111,11 @@ def worst_batch(longest: tuple[int, int], tokens: int) -> Batch:
 
 
 def room_bytes(config: Config, vocabulary: int, group: Group, workers: int) -> int:
+    """Returns what weights, gradients and activations may take; `workers` share the device."""
     size = size_of(config.model, vocabulary)
     if group.device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(group.device)
-        return int(USED_SHARE * free) - size.optimizer_bytes
+        return int(USED_SHARE * free / workers) - size.optimizer_bytes
     return room_on_cpu(size, workers)
 
 
