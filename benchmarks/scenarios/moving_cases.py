@@ -195,4 +195,25 @@ MOVING_CASES = [
         blames={"network": ["node-b"], "stragglers": ["node-b"]},
         spares={"network": ["node-a", "node-c"], "stragglers": ["node-a", "node-c"]},
     ),
+    Scenario(
+        "one slow host, another, then the link",
+        "node-a takes 1 s longer up to step 200, node-c up to step 400, then all have 1.2 Gbit/s",
+        _world(
+            Work(
+                slowed_s=lambda steps, rank: np.where(
+                    ((rank == 0) & (steps <= 200)) | ((rank == 2) & (steps > 200) & (steps <= 400)),
+                    1.0,
+                    0.0,
+                )
+            ),
+            Link(since(401, 10 * GBIT_S, 1.2 * GBIT_S), 10_000),
+        ),
+        {"network": "network-bound"},
+        says={
+            "network": ["since step 40|since step 39"],
+            "stragglers": ["over since step 40|over since step 39", "node-a until step 2"],
+        },
+        blames={"stragglers": ["node-a", "node-c"]},
+        denies={"stragglers": ["from step to step"]},
+    ),
 ]

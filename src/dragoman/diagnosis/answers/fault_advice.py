@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 
 from dragoman.checkpoints.names import folder_of
-from dragoman.diagnosis.commands import other_launcher, setting_line, train_command
+from dragoman.diagnosis.commands import is_in_progress, other_launcher, setting_line, train_command
 from dragoman.diagnosis.findings import Advice
 from dragoman.diagnosis.learning.remedies import (
     less_memory,
@@ -184,8 +184,8 @@ def _cheaper(run: RunFacts) -> list[Advice]:
     if worst.comes_again:
         return [_make_room(run, worst)] if worst.could_not_write else []
     down_s = sum(fault.down_s for fault in history.faults)
-    if down_s > history.cost_s / 2:
-        return [_start_again(run, down_s)]
+    if down_s > history.cost_s / 2:  # a run that goes on is not to be stopped for that
+        return [] if is_in_progress(run) else [_start_again(run, down_s)]
     settings = run.config.checkpoints
     if settings.every_steps:
         line = setting_line("checkpoints.every_steps", max(1, settings.every_steps // MORE_OFTEN))

@@ -21,11 +21,12 @@ from dragoman.diagnosis.speed.lateness import (
     waits_by_attempt,
     whose_waiting,
 )
-from dragoman.diagnosis.speed.overview import speed_of
+from dragoman.diagnosis.speed.overview import SpeedFacts, speed_of
 from dragoman.diagnosis.speed.phases import (
     RunBottleneck,
     in_a_word,
     over_in_words,
+    straggling_of,
     when_it_holds,
     whom_in_words,
 )
@@ -46,8 +47,7 @@ def answer(run: RunFacts) -> Finding | None:
         return None
     split, share = speed.split, speed.shares.straggling
     waits = waits_by_attempt(run.step_parts, speed.names, speed.rows)
-    found = speed.bottleneck
-    held = found if found and found.verdict == "straggler" else None
+    held = _held(run, speed)
     late = held.late if held else late_of(waits)
     if not share >= (NOTABLE_SHARE if late.is_always_the_same else NOTABLE_SHARE_IN_TURN):
         return None
@@ -86,6 +86,17 @@ def answer(run: RunFacts) -> Finding | None:
         advice=advice.for_when_it_returns(held, what_to_do) if held else what_to_do,
         plain=_plain(late, unevenly, own_share, bad, held),
     )
+
+
+def _held(run: RunFacts, speed: SpeedFacts) -> RunBottleneck | None:
+    """Returns when ranks wait for each other; None: not known, or in no part of the run for long.
+    Where late data holds the run back, they do so when it does."""
+    found = speed.bottleneck
+    if found is None or found.verdict == "straggler":
+        return found
+    if found.verdict == "input-bound" and data_makes_late(found.split):
+        return found
+    return straggling_of(run.step_parts, speed.rows, speed.link, speed.names)
 
 
 def _confidence(split: StepSplit, steps: int) -> Confidence:

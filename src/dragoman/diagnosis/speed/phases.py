@@ -88,10 +88,33 @@ class RunBottleneck(NamedTuple):
 
 def bottleneck_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -> RunBottleneck:
     """Returns what holds the run back as a whole, and since when or until when it does."""
-    run_split = steps.mean(rows)
     verdict = verdict_over(steps, rows, link, names)
     phases = phases_of(steps, rows, link, names)
-    verdict = _present_verdict(verdict, phases, steps, rows)
+    return _held_by(_present_verdict(verdict, phases, steps, rows), phases, steps, rows, names)
+
+
+def straggling_of(
+    steps: StepParts, rows: Array, link: Link, names: RankNames
+) -> RunBottleneck | None:
+    """Returns whom ranks wait for, and when, where something else holds the run back as a whole;
+    None: in no part of the run it is mostly that."""
+    phases = phases_of(steps, rows, link, names)
+    if not any(phase.what == "straggler" for phase in phases):
+        return None
+    found = _held_by("straggler", phases, steps, rows, names)
+    last = np.searchsorted(rows, found.rows[-1])
+    then_s = or_zero(steps.mean(rows[last + 1 :]).straggling_s)
+    return found._replace(is_over=then_s <= CLEARLY_LESS * found.split.straggling_s)
+
+
+def _held_by(
+    verdict: Verdict,
+    phases: Sequence[Phase[Verdict]],
+    steps: StepParts,
+    rows: Array,
+    names: RankNames,
+) -> RunBottleneck:
+    """Returns when this verdict holds, and for whom."""
     own = [phase for phase in phases if phase.what == verdict]
     comes_and_goes = len(own) > 1 and intermittent(
         evidence_of(verdict, steps)[rows], steps["step_s"][rows]
@@ -111,7 +134,7 @@ def bottleneck_of(steps: StepParts, rows: Array, link: Link, names: RankNames) -
         since,
         until,
         len(own),
-        run_split,
+        steps.mean(rows),
         is_over=is_better(then, steps.mean(held)),
         before=before[0] if before else "compute-bound",
         rows=held,

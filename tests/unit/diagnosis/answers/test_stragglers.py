@@ -134,3 +134,19 @@ def test_one_slow_host_after_another_is_told_with_its_steps(tmp_path):
     assert found.advice[0].command.startswith("ssh host-3 ")
     assert found.advice[0].saves_s == pytest.approx(70 * 2.0)
     assert "over since" not in found.plain + answer.plain + found.advice_text
+
+
+def test_a_slow_host_of_earlier_is_told_as_over_where_the_network_holds_the_run_back_now(tmp_path):
+    def parts(rank, number):
+        late_s = 1.0 if rank == 1 and number <= 40 else 0.0
+        network_s = 0.05 if number <= 40 else 2.0
+        waits_s = 1.0 if rank != 1 and number <= 40 else 0.0
+        return with_parts(backward=0.6 + late_s, communication=network_s + waits_s)
+
+    facts = read(write_steps(new_run(tmp_path), parts, steps=100, more=traffic_of()))
+    found = stragglers.answer(facts)
+
+    assert network.answer(facts).verdict == "network-bound"
+    assert found.verdict == "host-1"
+    assert "over since step 41" in found.plain
+    assert found.advice[0].text.startswith("It has been over since step 41;")
