@@ -105,7 +105,9 @@ def verify_resume(
 
     chosen = kill_step(steps, seed)
     for attempt in range(1, TRIES + 1):
-        if _run(command(interrupted), interrupted, steps, kill_at=chosen):
+        is_killed = _run(command(interrupted), interrupted, steps, kill_at=chosen)
+        killed_at = max((event.step for event in _events(interrupted, StepDone)), default=0)
+        if is_killed and killed_at < steps:  # else nothing is left that a resume could do wrong
             break
         if attempt == TRIES:
             raise RunError(
@@ -113,7 +115,6 @@ def verify_resume(
                 "steps are very short, so request more of them with --steps"
             )
         interrupted = RunDir(folder / f"interrupted-{attempt + 1}")
-    killed_at = max(event.step for event in _events(interrupted, StepDone))
     saved_step = max(event.step for event in _events(interrupted, CheckpointSaved))
     logger.info(
         f"interrupted: SIGKILL at step {killed_at:,} (step {chosen:,} was drawn with seed {seed})"

@@ -150,7 +150,7 @@ def _symptoms(run: RunFacts) -> tuple[list[str], bool]:
         (f"{percent(skipped)} of the updates were skipped", skipped > MANY_SKIPPED),
         (f"the training loss jumped {spikes} times", spikes > SOME_SPIKES),
         (
-            f"the validation loss is still at {level.loss if level else 0:.2f} nats",
+            f"the validation loss is still at {level.loss if level else 0:.3f} nats",
             level is not None and level.is_poor,
         ),
     ]

@@ -71,5 +71,5 @@ def level_of(evaluations: Evaluations, vocabulary: int) -> Level:
 
 
 def loss_words(loss: float) -> str:
-    """2.60 nats (the model's surprise per piece of a word; lower is better)"""
-    return f"{loss:.2f} nats ({SURPRISE})"
+    """2.600 nats (the model's surprise per piece of a word; lower is better)"""
+    return f"{loss:.3f} nats ({SURPRISE})"

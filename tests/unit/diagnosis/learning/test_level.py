@@ -51,4 +51,4 @@ def test_a_level_is_that_of_the_newest_evaluations_and_of_the_best_bleu():
 
 
 def test_nats_are_explained():
-    assert loss_words(2.6).startswith("2.60 nats (the model's surprise per piece")
+    assert loss_words(2.6).startswith("2.600 nats (the model's surprise per piece")
