@@ -28,6 +28,9 @@ from train_bench.text import write_text
 from train_bench.watch import CandidateError
 
 VENVS = Path.home() / ".cache" / "dragoman-bench"
+WAIT_S = 10.0
+QUIET = 0.9
+"""Share of its threads' processors that GEMM gets on a machine with nothing else to do."""
 
 
 class Failures(dict[str, str]):
@@ -50,6 +53,7 @@ def main() -> None:
             for setting in options.settings:
                 print(f"round {number} of {options.rounds}, {SETTINGS[setting].name}", flush=True)
                 names = [name for name in options.only if name not in failures]
+                wait_until_quiet(bench, environments, options.wait)
                 one = take_round(bench, environments, names, SETTINGS[setting], failures)
                 rounds[setting].append(one)
     print_tables(rounds, environments, failures)
@@ -72,6 +76,18 @@ def find_environments(names: list[str], venvs: Path, failures: Failures) -> dict
     if "loops" in failures:
         sys.exit(f"{RECIPES['loops'].package} {failures['loops']}")
     return environments
+
+
+def wait_until_quiet(
+    bench: Bench, environments: dict[str, Environment], longest_minutes: float
+) -> None:
+    """Waits for other programs to end, since a round beside them says little."""
+    python = environments["loops"].python or sys.exit()
+    until = time.monotonic() + 60 * longest_minutes
+    while time.monotonic() < until:
+        if measure_gemm(python, bench.scratch).processors >= QUIET * THREADS:
+            return
+        time.sleep(WAIT_S)
 
 
 def take_round(
@@ -142,6 +158,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), help="of dropout"
+    )
+    parser.add_argument(
+        "--wait", type=float, default=0.0, help="minutes that a round waits for other programs"
     )
     parser.add_argument("--venvs", type=Path, default=VENVS, help="environments of other tools")
     parser.add_argument("--keep", help="leave text, logs and the last run in this folder")
