@@ -117,7 +117,8 @@ def test_a_slow_link_is_exposed_communication_as_long_as_its_bytes_take(
         nodes.rate("node2", "none")
     traffic = parts.tables[0].groups["traffic_bytes"]
     wire_s = 8 * float(traffic["predicted"][0]) / 100e6
-    assert parts.network_s == pytest.approx(wire_s, rel=0.1)
+    # Other work on the machine makes it longer, never shorter.
+    assert 0.9 * wire_s < parts.network_s < 1.3 * wire_s
     assert np.median(traffic["sent"]) == pytest.approx(float(traffic["predicted"][0]), rel=0.1)
     assert verdict(tmp_path / "runs" / "slow") == "network-bound"
 
@@ -129,8 +130,8 @@ def test_a_rank_that_sleeps_is_a_straggler_and_not_the_network(digits, host_list
     hosts = host_list(2, node2={"python": python})
     parts = train(digits, tmp_path / "runs" / "straggler", hosts, 15)
     # What the network took is in both; rank 1 comes last and waits for nobody.
-    assert parts.waiting_s[1] == pytest.approx(0.0, abs=0.04)
-    assert parts.waiting_s[0] == pytest.approx(0.4, rel=0.1)
+    assert parts.waiting_s[1] < 0.1
+    assert 0.36 < parts.waiting_s[0] < 0.6
     assert parts.network_s < 0.2
     assert verdict(tmp_path / "runs" / "straggler") == "straggler"
 
@@ -139,7 +140,7 @@ def test_data_that_comes_slowly_is_waiting_for_data(digits, host_list, tmp_path)
     python = slowed_python(tmp_path / "slow", "dragoman.batches.loader", "Loader", "_load", 1.0)
     hosts = host_list(2, node1={"python": python}, node2={"python": python})
     parts = train(digits, tmp_path / "runs" / "data", hosts, 10)
-    assert np.median(parts.step_s) == pytest.approx(1.0, rel=0.1)
+    assert 0.9 < np.median(parts.step_s) < 1.3
     assert parts.share("data") > 0.5
     assert parts.share("data") > 5 * parts.share("communication")
     assert verdict(tmp_path / "runs" / "data") == "input-bound"

@@ -1,5 +1,6 @@
 """How figures become words, in findings, reports and comparisons."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -99,6 +100,11 @@ def listed(words: Sequence[str]) -> str:
 def sentence_of(words: str) -> str:
     """Returns the words with a capital in front and a period behind; nothing of nothing."""
     return f"{words[0].upper()}{words[1:]}." if words else ""
+
+
+def plain_name(words: str) -> str:
+    """Returns words in which ranks are called workers, as in a plain sentence."""
+    return re.sub(r"\brank(s?)\b", r"worker\1", words)
 
 
 def scientific(number: float) -> str:

@@ -3,6 +3,7 @@ import pytest
 from dragoman.diagnosis.phrasing import (
     bit_rate,
     count,
+    plain_name,
     quantity,
     rate,
     scientific,
@@ -98,3 +99,9 @@ def test_one_is_singular_and_thousands_have_commas():
 )
 def test_a_quantity_is_told_as_finely_as_it_is_read(value, unit, text):
     assert quantity(value, unit) == text
+
+
+def test_ranks_are_workers_in_plain_words():
+    assert plain_name("for rank 9 on node-c, not for ranks") == (
+        "for worker 9 on node-c, not for workers"
+    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dragoman.diagnosis.answers import network_links as links
 from dragoman.diagnosis.answers.network_advice import advice_on
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, recorded, unknown
-from dragoman.diagnosis.phrasing import count, listed, percent, seconds
+from dragoman.diagnosis.phrasing import count, listed, percent, plain_name, seconds
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.run.timeline import why_no_common_step
@@ -63,7 +63,7 @@ def answer(run: RunFacts) -> Finding:
         sentence=_sentence(facts),
         evidence=evidence,
         advice=advice_on(run, facts),
-        plain=_plain(facts),
+        plain=plain_name(_plain(facts)),
     )
 
 

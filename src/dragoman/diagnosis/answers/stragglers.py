@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dragoman.diagnosis.answers.network import crowded_in_words
 from dragoman.diagnosis.answers.network_links import intermittent_figures, intermittent_in_words
 from dragoman.diagnosis.findings import Confidence, Figure, Finding
-from dragoman.diagnosis.phrasing import listed, percent, seconds
+from dragoman.diagnosis.phrasing import listed, percent, plain_name, seconds
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.speed import advice
@@ -84,7 +84,7 @@ def answer(run: RunFacts) -> Finding | None:
             *(Figure(f"for {one.who}", one.share, "share", note=_often(one)) for one in named),
         ],
         advice=advice.for_when_it_returns(held, what_to_do) if held else what_to_do,
-        plain=_plain(late, unevenly, own_share, bad, held),
+        plain=plain_name(_plain(late, unevenly, own_share, bad, held)),
     )
 
 
