@@ -13,9 +13,11 @@ import argparse
 import datetime
 import os
 import platform
+import signal
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from train_bench.candidates import Bench, measure_gemm, measure_loops, measure_tool
@@ -49,13 +51,11 @@ def main() -> None:
         (folder / "scratch").mkdir(exist_ok=True)
         bench = Bench(text, folder / "scratch", options.steps)
         rounds: dict[str, list[Round]] = {setting: [] for setting in options.settings}
-        for number in range(1, options.rounds + 1):
-            for setting in options.settings:
-                print(f"round {number} of {options.rounds}, {SETTINGS[setting].name}", flush=True)
-                names = [name for name in options.only if name not in failures]
-                wait_until_quiet(bench, environments, options.wait)
-                one = take_round(bench, environments, names, SETTINGS[setting], failures)
-                rounds[setting].append(one)
+        # Ended early, by Ctrl-C or SIGTERM, it ends what it has started and shows what it has.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):
+            take_rounds(bench, environments, options, rounds, failures)
     print_tables(rounds, environments, failures)
     minutes = (time.monotonic() - begun) / 60
     print(
@@ -78,12 +78,30 @@ def find_environments(names: list[str], venvs: Path, failures: Failures) -> dict
     return environments
 
 
-def wait_until_quiet(
-    bench: Bench, environments: dict[str, Environment], longest_minutes: float
+def take_rounds(
+    bench: Bench,
+    environments: dict[str, Environment],
+    options: argparse.Namespace,
+    rounds: dict[str, list[Round]],
+    failures: Failures,
 ) -> None:
+    """Adds to `rounds`. With --wait, a round that other programs have disturbed is repeated."""
+    for number in range(1, options.rounds + 1):
+        for setting, of_setting in rounds.items():
+            until = time.monotonic() + 60 * options.wait
+            while True:
+                print(f"round {number} of {options.rounds}, {SETTINGS[setting].name}", flush=True)
+                wait_until_quiet(bench, environments, until)
+                names = [name for name in options.only if name not in failures]
+                one = take_round(bench, environments, names, SETTINGS[setting], failures)
+                if one.gemm.processors >= QUIET * THREADS or time.monotonic() >= until:
+                    break
+            of_setting.append(one)
+
+
+def wait_until_quiet(bench: Bench, environments: dict[str, Environment], until: float) -> None:
     """Waits for other programs to end, since a round beside them says little."""
     python = environments["loops"].python or sys.exit()
-    until = time.monotonic() + 60 * longest_minutes
     while time.monotonic() < until:
         if measure_gemm(python, bench.scratch).processors >= QUIET * THREADS:
             return
@@ -116,8 +134,12 @@ def take_round(
     for name, one in measured.items():
         share = 100 * one.flops_per_s / gemm.flops_per_s
         print(
-            f"  {NAMES[name]}: {one.tokens_per_s:,.0f} tokens/s, {share:.0f} % of GEMM", flush=True
+            f"  {NAMES[name]}: {one.tokens_per_s:,.0f} tokens/s, {share:.0f} % of GEMM, "
+            f"{one.cpu_ms_per_token:.2f} ms of CPU a token, {one.peak_bytes / 2**20:,.0f} MiB, "
+            f"first step after {one.first_step_s:.1f} s",
+            flush=True,
         )
+    print(f"  GEMM {gemm.flops_per_s / 1e9:.0f} GFLOP/s on {gemm.processors:.2f} processors")
     return Round(gemm, measured)
 
 
@@ -125,6 +147,8 @@ def print_tables(
     rounds: dict[str, list[Round]], environments: dict[str, Environment], failures: Failures
 ) -> None:
     for setting, of_setting in rounds.items():
+        if not of_setting:
+            continue
         print(f"\n### {SETTINGS[setting].name.capitalize()}\n")
         print(figure_table(of_setting))
         print(f"\n{gemm_sentence(of_setting)}\n")
@@ -160,7 +184,10 @@ def _arguments() -> argparse.Namespace:
         "--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), help="of dropout"
     )
     parser.add_argument(
-        "--wait", type=float, default=0.0, help="minutes that a round waits for other programs"
+        "--wait",
+        type=float,
+        default=0.0,
+        help="minutes for which a round waits for other programs, or is repeated because of them",
     )
     parser.add_argument("--venvs", type=Path, default=VENVS, help="environments of other tools")
     parser.add_argument("--keep", help="leave text, logs and the last run in this folder")

@@ -30,7 +30,7 @@ NOTES = {
     ),
     "marian": (
         "Whole tool in C++. Label counts from its log, a line an update; the benchmark's clock. "
-        "Two threads with a batch each, asynchronous updates. Its limit counts source words "
-        "without padding, so its batches are a little larger."
+        "Two threads with a batch each, asynchronous updates; two updates count as one step. Its "
+        "limit counts source words without padding, so its batches are a little larger."
     ),
 }

@@ -2,6 +2,8 @@
 
 Marian is a C++ program without hooks. Its log has a line an update with the target labels so far,
 which are not padded and include end pieces; the moment at which the line arrives is the step's end.
+Its threads compute an update each at the same time and end together, so as many updates as there
+are threads count as one step: from one such end to the next nothing is counted by half.
 """
 
 import re
@@ -26,15 +28,17 @@ def main() -> None:
         text=True,
     )
     assert process.stdout is not None
-    before = 0
+    before = updates = 0
     try:
         for line in process.stdout:
             labels = labels_so_far(line)
             if labels is None:
                 print(line, end="", flush=True)
                 continue
-            log.step_ends(labels - before, before_end=process.kill)
-            before = labels
+            updates += 1
+            if updates % job.threads == 0:
+                log.step_ends(labels - before, before_end=process.kill)
+                before = labels
     finally:
         process.kill()
     sys.exit(process.wait() or 1)
