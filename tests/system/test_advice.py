@@ -13,7 +13,7 @@ from followable import unfollowable
 from scenarios.scenario import Scenario
 from scenarios.table import SCENARIOS
 
-from dragoman.diagnosis.commands import train_command, train_on_command
+from dragoman.diagnosis.commands import limits_beyond, train_command
 from dragoman.diagnosis.findings import Advice, Finding
 
 
@@ -94,7 +94,7 @@ def test_commands_that_are_made_for_a_run_can_be_followed(
 ) -> None:
     run, _ = played(next(s for s in SCENARIOS if s.name == "constant straggler"))
     for command in (
-        train_on_command(run, 2 * len(run.steps)),
+        train_command(run, limits_beyond(run, 2 * len(run.steps))),
         train_command(run, {"training.tokens_per_update": 50_000}),
         train_command(run, {}, new_run=True),
     ):

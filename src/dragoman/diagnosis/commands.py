@@ -95,11 +95,6 @@ def in_start_folder(run: RunFacts, command: str) -> str:
     return f"cd {shlex.quote(str(folder))} && {command}" if folder else command
 
 
-def train_on_command(run: RunFacts, until_step: int) -> str:
-    """Returns the command that trains a run on until this step, whichever limit has ended it."""
-    return train_command(run, limits_beyond(run, until_step))
-
-
 def limits_beyond(run: RunFacts, until_step: int) -> dict[str, object]:
     """Returns the settings that let a run reach this step: those limits that would end it before.
 

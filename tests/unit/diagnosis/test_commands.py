@@ -16,7 +16,6 @@ from dragoman.diagnosis.commands import (
     limits_beyond,
     setting_line,
     train_command,
-    train_on_command,
     with_settings,
 )
 from dragoman.diagnosis.run.facts import RunFacts, read_facts
@@ -63,7 +62,7 @@ def test_a_run_goes_on_beyond_the_limit_that_ended_it(
     ended = int(before.steps["step"][-1])
     assert before.attempts[-1].ends[-1].event.cause == cause
 
-    give_to_a_shell(train_on_command(before, ended + 4), tmp_path)
+    give_to_a_shell(train_command(before, limits_beyond(before, ended + 4)), tmp_path)
 
     after = facts(tmp_path / "run")
     done = int(after.steps["step"][-1])
@@ -124,7 +123,7 @@ def test_workers_are_as_many_as_they_were(digits: Path, tmp_path: Path) -> None:
     start = ["dragoman", "train", str(digits), "--run", str(run), "--set", "training.steps=2"]
     give_to_a_shell(shlex.join([*start, "--workers", "2", "--oversubscribe"]), tmp_path)
 
-    give_to_a_shell(train_on_command(facts(run), 3), tmp_path)
+    give_to_a_shell(train_command(facts(run), limits_beyond(facts(run), 3)), tmp_path)
 
     assert [attempt.ranks for attempt in facts(run).attempts] == [2, 2]
     assert len(facts(run).steps) == 3
@@ -141,7 +140,7 @@ def test_another_launcher_gets_lines_for_its_recipe(trained: tuple[Path, Path]) 
     run = facts(trained[1])
     argv = ["dragoman", "train", "demo.toml"]
     started = replace(run, record=replace(run.record, start=Start(argv, "srun", [])))
-    assert train_on_command(started, 9) == "training.steps = 9"
+    assert train_command(started, limits_beyond(started, 9)) == "training.steps = 9"
     lines = train_command(started, {"model.dropout": 0.3, "tokenizer.vocabulary": 64})
     assert [line.split(" = ")[0] for line in lines.splitlines()] == [
         "data.prepared",
@@ -167,7 +166,7 @@ def test_a_run_is_trained_on_however_it_was_named(
     found = facts(run if given == "absolute" else Path(given))
 
     assert Path(shlex.split(train_command(found, {}, new_run=True))[-1]).name == "run-2"
-    command = train_on_command(found, 3)
+    command = train_command(found, limits_beyond(found, 3))
     program = f'dragoman() {{ {shlex.quote(sys.executable)} -m dragoman "$@"; }}; {command}'
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

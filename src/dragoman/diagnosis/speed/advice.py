@@ -15,7 +15,6 @@ from dragoman.diagnosis.commands import (
 from dragoman.diagnosis.findings import Advice
 from dragoman.diagnosis.phrasing import listed, seconds, sentence_of
 from dragoman.diagnosis.run.facts import RunFacts
-from dragoman.diagnosis.run.faults import FaultHistory
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.speed.bottleneck import Late, data_makes_late
 from dragoman.diagnosis.speed.foreign_load import ProcessorLoad, share_in_words
@@ -29,8 +28,6 @@ AS_FAST = 1.02
 """Times the seconds of a step: fewer hosts are as fast."""
 SAVING_SHARE = 0.01
 """Of the time: what saving may take of the steps behind it."""
-START_AGAIN = "Let something start the run again when it breaks off: most was lost to waiting."
-SAVE_MORE_OFTEN = "Save more often: checkpoints.lost_minutes bounds how much work a fault can cost."
 
 PROCESSES = "ps -eo pid,user,pcpu,args --sort=-pcpu | head"
 """The programs that use the processors most."""
@@ -230,8 +227,3 @@ def smaller_micro_batches(run: RunFacts, times: int, text: str) -> Advice | None
 
 def _is_on_gpu(run: RunFacts) -> bool:
     return any(start.device.startswith("cuda") for start in run.attempts[-1].starts.values())
-
-
-def on_faults(faults: FaultHistory) -> str:
-    down_s = sum(fault.down_s for fault in faults.faults)
-    return START_AGAIN if down_s > faults.cost_s / 2 else SAVE_MORE_OFTEN

@@ -60,14 +60,6 @@ class ProcessorLoad(NamedTuple):
         return self.taken / self.full_share if self.is_crowded else self.stolen
 
 
-def foreign_load_of(run: RunFacts) -> dict[str, float]:
-    """Returns the share of each host's processors that other programs take; hosts of which it is
-    not known are left out."""
-    return {
-        host: load.foreign for host, load in loads_of(run).items() if not math.isnan(load.foreign)
-    }
-
-
 def crowded_hosts(run: RunFacts) -> dict[str, ProcessorLoad]:
     """Returns the hosts on which others slow the run, the worst first."""
     crowded = [load for load in loads_of(run).values() if load.is_crowded]

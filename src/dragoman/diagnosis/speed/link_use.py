@@ -6,7 +6,6 @@ from typing import Literal
 
 from dragoman.diagnosis.run.host_traffic import HostTraffic
 from dragoman.diagnosis.speed.bottleneck import Link, messages_of
-from dragoman.diagnosis.speed.phases import RunBottleneck
 from dragoman.telemetry.read.tables import known
 
 Comparison = Literal["as predicted", "more than predicted", "less than predicted", "no traffic"]
@@ -73,19 +72,3 @@ def by_port(hosts: Sequence[HostTraffic]) -> list[HostTraffic]:
     """Returns the hosts whose ports announce a rate, the slowest first."""
     announced = [host for host in hosts if not math.isnan(host.port_rate)]
     return sorted(announced, key=lambda host: host.port_rate)
-
-
-def rate_while_waiting(found: RunBottleneck, host: HostTraffic) -> float:
-    """Returns the highest rate possible: all bytes within the waiting alone."""
-    return host.bytes_per_step["sent"] / found.split.network_s
-
-
-def capped_host(found: RunBottleneck, hosts: Sequence[HostTraffic]) -> HostTraffic | None:
-    """Returns the host with the slowest port if that announces more than the way behind it holds:
-    nobody sees that without counting."""
-    if found.verdict != "network-bound":
-        return None
-    for slowest in by_port(hosts)[:1]:
-        if rate_while_waiting(found, slowest) < CAPPED_SHARE * slowest.port_rate:
-            return slowest
-    return None

@@ -4,12 +4,11 @@ from dataclasses import replace
 import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.diagnosis.step_split import split
-from unit.report.fake_run import started, step
 
 from dragoman.diagnosis.speed import advice
 from dragoman.diagnosis.speed.bottleneck import Late
 from dragoman.diagnosis.speed.foreign_load import ProcessorLoad
-from dragoman.telemetry.events import AttemptEnded, CheckpointSaved
+from dragoman.telemetry.events import AttemptEnded
 
 ONE = Late("host-1", 0.9, 0.9)
 IN_TURN = Late("host-1", 0.4, 0.4)
@@ -169,28 +168,3 @@ def test_fewer_hosts_are_named_where_the_run_was_started(tmp_path):
 
     assert command.startswith(f"cd {tmp_path} && dragoman train {tmp_path}")
     assert command.endswith("--hosts host-0")
-
-
-def faults_of(tmp_path, step_s, lost_steps):
-    """Of a run that crashes after twenty steps, and starts again a thousand seconds after its first
-    start."""
-    run = new_run(tmp_path)
-    saved = 20 - lost_steps
-    events = [(step_s * n, step(n, step_s)) for n in range(1, 21)]
-    events.insert(saved, (step_s * saved, CheckpointSaved(saved, "a", 1, 0.1)))
-    crash = AttemptEnded(20, "failed", "crash")
-    run.with_events([(0.0, started()), *events, (20 * step_s, crash)])
-    again = [(float(n), step(saved + n, 1.0)) for n in range(1, 41)]
-    start = started(attempt=2, first_step=saved + 1)
-    run.with_events(
-        [(0.0, start), *again, (41.0, AttemptEnded(saved + 40, "finished", "done"))], attempt=2
-    )
-    return read(run).faults
-
-
-@pytest.mark.parametrize(
-    ("step_s", "lost_steps", "said"),
-    [(10.0, 1, advice.START_AGAIN), (49.0, 15, advice.SAVE_MORE_OFTEN)],
-)
-def test_advice_on_faults_is_against_what_they_cost_most(tmp_path, step_s, lost_steps, said):
-    assert advice.on_faults(faults_of(tmp_path, step_s, lost_steps)) == said

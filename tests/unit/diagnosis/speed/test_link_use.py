@@ -1,19 +1,15 @@
 import math
 
 import pytest
-from unit.diagnosis.step_split import split
 
 from dragoman.diagnosis.run.host_traffic import HostTraffic
-from dragoman.diagnosis.speed.bottleneck import NOBODY
 from dragoman.diagnosis.speed.link_use import (
     by_port,
-    capped_host,
     counted_against_predicted,
     link_between,
     most_retransmitted,
     passes_elsewhere,
 )
-from dragoman.diagnosis.speed.phases import RunBottleneck
 
 GBIT_S = 125e6
 
@@ -30,11 +26,6 @@ def host(name="a", sent=100e6, predicted=100e6, port_rate=math.nan, retransmitte
         port_rate=port_rate,
         retransmitted=retransmitted,
     )
-
-
-def bottleneck(verdict="network-bound", network_s=2.0):
-    own = split(network_s=network_s)
-    return RunBottleneck(verdict, own, NOBODY, None, None, 1, own)
 
 
 @pytest.mark.parametrize(
@@ -77,15 +68,6 @@ def test_hosts_are_ordered_by_the_rates_that_their_ports_announce():
     hosts = [host("a", port_rate=10 * GBIT_S), host("b"), host("c", port_rate=GBIT_S)]
 
     assert [each.host for each in by_port(hosts)] == ["c", "a"]
-
-
-def test_a_port_that_announces_much_more_than_passes_is_capped():
-    hosts = [host("a", port_rate=10 * GBIT_S), host("b", port_rate=GBIT_S)]
-
-    assert capped_host(bottleneck(network_s=2.0), hosts) == hosts[1]  # 50 of 125 MB/s
-    assert capped_host(bottleneck(network_s=1.0), hosts) is None
-    assert capped_host(bottleneck("latency-bound", network_s=2.0), hosts) is None
-    assert capped_host(bottleneck(network_s=2.0), [host()]) is None
 
 
 def test_bytes_that_nobody_counts_pass_elsewhere():
