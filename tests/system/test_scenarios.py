@@ -31,23 +31,13 @@ FEW = {
     "evaluation.every_steps": 50,
     "checkpoints.every_steps": 50,
 }
-KNOWN_WRONG: dict[str, str] = {}
-"""Scenario and seed -> what the diagnosis still gets wrong there, and why that is so."""
-
-
-def _marks(name: str, seed: int) -> list[pytest.MarkDecorator]:
-    wrong = KNOWN_WRONG.get(name)
-    return [
-        *([pytest.mark.cluster] if seed else []),
-        *([pytest.mark.xfail(reason=wrong, strict=True)] if wrong else []),
-    ]
-
 
 PLAYED = [
-    pytest.param(scenario, seed, id=name, marks=_marks(name, seed))
+    pytest.param(
+        scenario, seed, id=f"{scenario.name}-{seed + 1}", marks=pytest.mark.cluster if seed else ()
+    )
     for scenario in SCENARIOS
     for seed in range(scenario.seeds)
-    for name in [f"{scenario.name}-{seed + 1}"]
 ]
 
 
