@@ -1,10 +1,12 @@
 """Multi-head attention with fused projections, over whole sequences and one position at a time."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
+
+from dragoman.model.dropout import Dropout, keep_mask
 
 
 class KeysValues(NamedTuple):
@@ -26,20 +28,13 @@ class KeysValues(NamedTuple):
 class SelfAttention(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.dropout = heads, Dropout(dropout)
         self.query_key_value = _projection(width, parts=3)
         self.output = _projection(width)
 
     def forward(self, x_BLD: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
         query, key, value = _split_heads(self.query_key_value(x_BLD), 3, self.heads)
-        attended = scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=mask,
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=causal,
-        )
+        attended = _attend(query, KeysValues(key, value), self.dropout, mask, causal)
         return _join_heads(attended, self.output)
 
     def step(self, x_R1D: Tensor, past: KeysValues | None) -> tuple[Tensor, KeysValues]:
@@ -54,7 +49,7 @@ class SelfAttention(nn.Module):
 class CrossAttention(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.dropout = heads, Dropout(dropout)
         self.query = _projection(width)
         self.key_value = _projection(width, parts=2)
         self.output = _projection(width)
@@ -65,14 +60,71 @@ class CrossAttention(nn.Module):
 
     def forward(self, x_BTD: Tensor, source: KeysValues, mask: Tensor | None) -> Tensor:
         (query,) = _split_heads(self.query(x_BTD), 1, self.heads)
-        attended = scaled_dot_product_attention(
-            query,
-            source.keys_BHLK,
-            source.values_BHLK,
-            attn_mask=mask,
-            dropout_p=self.dropout if self.training else 0.0,
-        )
+        attended = _attend(query, source, self.dropout, mask)
         return _join_heads(attended, self.output)
+
+
+def _attend(
+    query_BHLK: Tensor,
+    source: KeysValues,
+    dropout: Dropout,
+    mask: Tensor | None = None,
+    causal: bool = False,
+) -> Tensor:
+    keys, values = source
+    if not dropout.drops or query_BHLK.device.type != "cpu":
+        share = dropout.share if dropout.drops else 0.0
+        return scaled_dot_product_attention(
+            query_BHLK, keys, values, attn_mask=mask, dropout_p=share, is_causal=causal
+        )
+    # On CPU, torch leaves its fast path for dropout and takes twice as long; this does not.
+    if causal:
+        length = query_BHLK.shape[2]
+        mask = torch.ones(length, length, dtype=torch.bool).tril()
+    shape = (*query_BHLK.shape[:3], keys.shape[2])
+    keep_BHLS = keep_mask(dropout.share, shape).to(query_BHLK.dtype)
+    attended: Tensor = _DroppedAttention.apply(  # type: ignore[no-untyped-call]
+        query_BHLK, keys, values, mask, keep_BHLS, dropout.scale
+    )
+    return attended
+
+
+class _DroppedAttention(torch.autograd.Function):
+    """Attention with dropout of its weights, which are all kept for backward; for a CPU."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query_BHLK: Tensor,
+        key_BHSK: Tensor,
+        value_BHSK: Tensor,
+        mask: Tensor | None,
+        keep_BHLS: Tensor,
+        scale: float,
+    ) -> Tensor:
+        query, key, value = (x.flatten(0, 1) for x in (query_BHLK, key_BHSK, value_BHSK))
+        scores = torch.bmm(query, key.mT).mul_(query.shape[-1] ** -0.5)
+        if mask is not None:
+            scores.view_as(keep_BHLS).masked_fill_(~mask, -torch.inf)
+        weights, keep = scores.softmax(dim=-1), keep_BHLS.flatten(0, 1)
+        kept = torch.mul(weights, keep, out=scores)
+        ctx.save_for_backward(query, key, value, weights, keep)
+        ctx.scale = scale
+        return torch.bmm(kept, value).mul_(scale).view_as(query_BHLK)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        query, key, value, weights, keep = ctx.saved_tensors
+        (gradient_BHLK,) = gradients
+        gradient = gradient_BHLK.flatten(0, 1) * ctx.scale
+        of_value = torch.bmm((weights * keep).mT, gradient)
+        of_weights = torch.bmm(gradient, value.mT).mul_(keep)
+        of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
+        of_scores.mul_(query.shape[-1] ** -0.5)
+        of_query, of_key = torch.bmm(of_scores, key), torch.bmm(of_scores.mT, query)
+        batch, heads = gradient_BHLK.shape[:2]
+        of_inputs = (of_query, of_key, of_value)
+        return *(each.view(batch, heads, *each.shape[1:]) for each in of_inputs), None, None, None
 
 
 def _projection(width: int, parts: int = 1) -> nn.Linear:

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from dragoman.batches.collate import Batch
 from dragoman.model.r_drop import consistent_cross_entropy, doubled
+from dragoman.model.size import FP32_BYTES
 from dragoman.model.transformer import Transformer
 
 # Logits of a chunk in bytes: on CPU they should stay in the cache, on a GPU keep it busy.
-CHUNK_BYTES = {"cpu": 16 << 20, "cuda": 256 << 20}
+CHUNK_BYTES = {"cpu": 8 << 20, "cuda": 256 << 20}
 
 
 class LossSums(NamedTuple):
@@ -80,43 +81,53 @@ def _chunk_bytes(hidden_ND: Tensor) -> int:
     return CHUNK_BYTES.get(hidden_ND.device.type, CHUNK_BYTES["cpu"])
 
 
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Adds the product of two matrices, which may have fewer bits than the total."""
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right
+
+
 class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        vocabulary = weight_VD.shape[0]
-        rows = max(1, _chunk_bytes(hidden_ND) // (4 * vocabulary))
+        tokens, vocabulary = hidden_ND.shape[0], weight_VD.shape[0]
+        exact = torch.empty(0, dtype=torch.float32, device=hidden_ND.device)
+        rows = min(tokens, max(1, _chunk_bytes(hidden_ND) // (FP32_BYTES * vocabulary)))
+        logits = hidden_ND.new_empty(rows, vocabulary)
+        log_shares = exact.new_empty(rows, vocabulary)
+        likelihood_N = exact.new_empty(tokens)
         learning = any(ctx.needs_input_grad[:2])
         # Gradients are kept in fp32 until backward knows the scale that keeps fp16 from underflow.
         grad_hidden = torch.empty_like(hidden_ND, dtype=torch.float32) if learning else None
         grad_weight = torch.zeros_like(weight_VD, dtype=torch.float32) if learning else None
-        smoothed = likelihood = torch.zeros((), dtype=torch.float32, device=hidden_ND.device)
-        likelihood_N = torch.empty(hidden_ND.shape[0], dtype=torch.float32, device=hidden_ND.device)
-        for begin in range(0, hidden_ND.shape[0], rows):
+        for begin in range(0, tokens, rows):
             part = slice(begin, begin + rows)
             hidden, target_C1 = hidden_ND[part], target_N[part].unsqueeze(1)
-            logits_CV = (hidden @ weight_VD.T).float()
-            log_total_C1 = logits_CV.logsumexp(dim=1, keepdim=True)
-            target_loss_C1 = log_total_C1 - logits_CV.gather(1, target_C1)
-            likelihood_N[part] = target_loss_C1.squeeze(1)
-            target_loss = target_loss_C1.sum()
-            likelihood = likelihood + target_loss
-            if smoothing:
-                spread = (log_total_C1 - logits_CV.mean(dim=1, keepdim=True)).sum()
-                smoothed = smoothed + (1 - smoothing) * target_loss + smoothing * spread
-            else:
-                smoothed = smoothed + target_loss
+            logits_CV = torch.mm(hidden, weight_VD.T, out=logits[: len(hidden)])
+            log_CV = torch.log_softmax(logits_CV.float(), dim=1, out=log_shares[: len(hidden)])
+            likelihood_N[part] = -log_CV.gather(1, target_C1).squeeze(1)
             if grad_hidden is not None and grad_weight is not None:
-                grad_CV = logits_CV.sub_(log_total_C1).exp_()
-                if smoothing:
-                    grad_CV.sub_(smoothing / vocabulary)
-                grad_CV.scatter_add_(
-                    1, target_C1, torch.full_like(target_C1, -(1 - smoothing), dtype=grad_CV.dtype)
-                )
+                grad_CV = log_CV.exp_()
+                on_target_C1 = torch.full_like(target_C1, smoothing - 1, dtype=torch.float32)
+                grad_CV.scatter_add_(1, target_C1, on_target_C1)
                 grad = grad_CV.to(hidden.dtype)
                 grad_hidden[part] = grad @ weight_VD
-                grad_weight += grad.T @ hidden
+                _add_product(grad_weight, grad.T, hidden)
+        likelihood = likelihood_N.sum()
+        smoothed = likelihood.clone()
+        if smoothing:
+            # The uniform rest is linear in the logits, so it needs none of them: their mean over
+            # all pieces is the product with the mean of the weights.
+            mean_D = weight_VD.float().mean(dim=0)
+            beyond_mean_ND = weight_VD.index_select(0, target_N).float() - mean_D
+            smoothed = likelihood + smoothing * (beyond_mean_ND * hidden_ND).sum()
+            if grad_hidden is not None and grad_weight is not None:
+                grad_hidden.sub_(mean_D, alpha=smoothing)
+                grad_weight.sub_(hidden_ND.float().sum(dim=0), alpha=smoothing / vocabulary)
         if learning:
             ctx.save_for_backward(grad_hidden, grad_weight)
             ctx.dtypes = hidden_ND.dtype, weight_VD.dtype

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from dragoman.config import ModelSettings
 from dragoman.model.attention import CrossAttention, KeysValues, SelfAttention
@@ -84,11 +86,13 @@ class Transformer(nn.Module):
         return self.embedding.weight
 
     def _embed(self, tokens_BL: Tensor, first_position: int = 0) -> Tensor:
-        embedded_BLD = self.embedding(tokens_BL) * math.sqrt(self.width)
+        embedded_BLD = self.embedding(tokens_BL)
         positions_LD = sinusoids(
             first_position, tokens_BL.shape[1], self.width, embedded_BLD.device
         )
-        embedded: Tensor = self.dropout(embedded_BLD + positions_LD)
+        embedded: Tensor = self.dropout(
+            torch.add(positions_LD, embedded_BLD, alpha=math.sqrt(self.width))
+        )
         return embedded
 
 
@@ -102,9 +106,8 @@ class EncoderLayer(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def forward(self, x_BSD: Tensor, mask: Tensor | None) -> Tensor:
-        x_BSD = x_BSD + self.dropout(self.self_attention(self.self_norm(x_BSD), mask))
-        y_BSD: Tensor = x_BSD + self.dropout(self.feed_forward(x_BSD))
-        return y_BSD
+        x_BSD = self.dropout.add(x_BSD, self.self_attention(self.self_norm(x_BSD), mask))
+        return self.dropout.add(x_BSD, self.feed_forward(x_BSD))
 
 
 class DecoderLayer(nn.Module):
@@ -121,7 +124,7 @@ class DecoderLayer(nn.Module):
     def forward(self, x_BTD: Tensor, source: KeysValues, source_mask: Tensor | None) -> Tensor:
         # Padding is at the end of a target, where no real position can see it.
         attended = self.self_attention(self.self_norm(x_BTD), causal=True)
-        return self._rest(x_BTD + self.dropout(attended), source, source_mask)
+        return self._rest(self.dropout.add(x_BTD, attended), source, source_mask)
 
     def step(
         self,
@@ -139,9 +142,8 @@ class DecoderLayer(nn.Module):
 
     def _rest(self, x_BTD: Tensor, source: KeysValues, source_mask: Tensor | None) -> Tensor:
         looked_up = self.cross_attention(self.cross_norm(x_BTD), source, source_mask)
-        x_BTD = x_BTD + self.dropout(looked_up)
-        y_BTD: Tensor = x_BTD + self.dropout(self.feed_forward(x_BTD))
-        return y_BTD
+        x_BTD = self.dropout.add(x_BTD, looked_up)
+        return self.dropout.add(x_BTD, self.feed_forward(x_BTD))
 
 
 _Layer = TypeVar("_Layer", EncoderLayer, DecoderLayer)
@@ -159,9 +161,14 @@ class FeedForward(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, x_BLD: Tensor) -> Tensor:
-        inner_BLF = self.dropout(torch.relu(self.inner(self.norm(x_BLD))))
-        outer: Tensor = self.outer(inner_BLF)
-        return outer
+        # Without the batch's two dimensions, products are no views, in which autograd would have
+        # to copy what is changed in place.
+        x_ND = self.norm(x_BLD).flatten(0, 1)
+        inner_NF = self.dropout.relu(self.inner(x_ND))
+        weight = self.outer.weight
+        if self.dropout.drops:  # scaling the weight is cheaper than scaling what it is applied to
+            weight = weight * self.dropout.scale
+        return functional.linear(inner_NF, weight, self.outer.bias).view_as(x_BLD)
 
 
 def _layers(kind: type[_Layer], settings: ModelSettings, count: int) -> Sequence[_Layer]:
@@ -171,7 +178,13 @@ def _layers(kind: type[_Layer], settings: ModelSettings, count: int) -> Sequence
 
 def sinusoids(first: int, length: int, width: int, device: torch.device) -> Tensor:
     """Returns positions as [length, width]: sines in the first half, cosines in the second."""
-    position_L1 = torch.arange(first, first + length, device=device, dtype=torch.float32)[:, None]
+    end = first + length
+    return _sinusoid_table(1 << (end - 1).bit_length(), width, device)[first:end]
+
+
+@lru_cache(maxsize=8)
+def _sinusoid_table(length: int, width: int, device: torch.device) -> Tensor:
+    position_L1 = torch.arange(length, device=device, dtype=torch.float32)[:, None]
     rates = torch.exp(
         torch.arange(width // 2, device=device) * (-math.log(10_000.0) / max(1, width // 2 - 1))
     )

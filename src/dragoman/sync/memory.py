@@ -4,6 +4,8 @@ import gc
 
 import torch
 
+from dragoman.distributed.allocator import give_back_freed_memory
+
 # torch has an exception of its own only for CUDA's allocator.
 _SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
 
@@ -17,5 +19,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 def free_memory(device: torch.device) -> None:
     """Frees memory that nothing refers to any more."""
     gc.collect()  # modules and autograd graphs have cycles
+    give_back_freed_memory()
     if device.type == "cuda":
         torch.cuda.empty_cache()

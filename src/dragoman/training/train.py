@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dragoman.batches.loader import Loader
 from dragoman.config import Config
 from dragoman.console import duration
+from dragoman.distributed.allocator import keep_freed_memory
 from dragoman.distributed.consensus import raise_on_all_ranks
 from dragoman.distributed.group import Group, join, reason_of
 from dragoman.distributed.preemption import notices
@@ -42,6 +43,7 @@ def train(
     event that ends the attempt. Collective: every rank must call.
     """
     interruption = interruption or Interruption()
+    keep_freed_memory()
     with (
         join(config.training.device) as group,
         start(config, run, group, watch) as (trainer, state),
