@@ -100,7 +100,7 @@ class Stepper:
             updater.sync.renew()
         stalled_s = self.checkpointer.wait_until_copied()  # the update changes what is being copied
         rate = self.rate(work.step) * state.divergence.rate_factor
-        update = updater.update(rate)
+        updated = updater.update(gradients, rate)
         state = state.after_step(work.tokens, message.step_s)
         if scaling := updater.scaler.state_dict():
             state = dataclasses.replace(state, loss_scaling=scaling)
@@ -120,8 +120,8 @@ class Stepper:
             loss=message.loss_sum / work.tokens,
             tokens=work.tokens,
             learning_rate=rate,
-            gradient_norm=update.gradient_norm,
-            updated=update.updated,
+            gradient_norm=gradients.norm,
+            updated=updated,
             step_s=step_s,
             parts_s={**parts_s, "rest": max(0.0, step_s - sum(parts_s.values()))},
             traffic_bytes=self.traffic.of_step(),

@@ -27,6 +27,8 @@ class Gradients:
 
     loss_sum: float
     """Of this rank's micro-batches."""
+    norm: float
+    """Of the sums over all ranks."""
     ran_out: bool
     """This rank was out of memory and has sent zeros: the gradients are of no use to anyone."""
     parts_s: dict[str, float]
@@ -40,12 +42,6 @@ class _Pass(NamedTuple):
     between: Mark
     computed: Mark
     ended: Mark
-
-
-@dataclass(frozen=True)
-class Update:
-    gradient_norm: float
-    updated: bool
 
 
 def initial_model(config: Config, vocabulary: int) -> Transformer:
@@ -62,6 +58,8 @@ class Updater:
         self._config, self._group = config, group
         self._vocabulary = objective.model.embedding.num_embeddings
         self._stopwatch = Stopwatch(group.device)
+        self._one = torch.ones((), device=group.device)
+        self._norm = torch.zeros((), device=group.device)
         self._update: tuple[Mark, Mark] | None = None
         self.update_s = 0.0
         """Of the last update; on a GPU, of the one before: a step begins while it is being made."""
@@ -106,21 +104,24 @@ class Updater:
         if ran_out:
             free_memory(self._group.device)
             self.sync.send_nothing()
-        total = loss_sum.item()  # here the host waits for the device, and all marks are passed
+        self._norm = self._gradient_norm()
+        # Here the host waits for the device, once in a step, and all marks are passed.
+        total, norm = torch.stack([loss_sum, self._norm]).tolist()
         if self._stopwatch.reads_late and self._update:
             self.update_s = self._stopwatch.seconds(*self._update)
-        return Gradients(0.0 if ran_out else total, ran_out, self._parts(passes))
+        return Gradients(0.0 if ran_out else total, norm, ran_out, self._parts(passes))
 
-    def update(self, learning_rate: float) -> Update:
-        """Changes the weights, unless the gradients are not finite."""
+    def update(self, gradients: Gradients, learning_rate: float) -> bool:
+        """Changes the weights and returns True, unless the gradients are not finite."""
         self._group.pulse.enter("optimizer")
         begun = self._stopwatch.mark()
         self.optimizer.set_rate(learning_rate)
         for part in self.optimizer.parts:
             self.scaler.unscale_(part)
-        norm = self._clip().item()
+        longest = self._config.optimizer.clip_norm or math.inf
+        nn.utils.clip_grads_with_norm_(list(self.objective.parameters()), longest, self._norm)
         # All ranks hold the same gradients by now, so all come to the same answer.
-        updated = math.isfinite(norm)
+        updated = math.isfinite(gradients.norm)
         if updated:
             for part in self.optimizer.parts:
                 self.scaler.step(part)
@@ -129,15 +130,14 @@ class Updater:
         self._update = begun, self._stopwatch.mark()
         if not self._stopwatch.reads_late:
             self.update_s = self._stopwatch.seconds(*self._update)
-        return Update(norm, updated)
+        return updated
 
-    def _clip(self) -> torch.Tensor:
-        """Clips the gradients; returns the norm that they had, over all parameters."""
-        parameters = list(self.objective.parameters())
-        norm = whole(nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None))
-        longest = self._config.optimizer.clip_norm or math.inf
-        nn.utils.clip_grads_with_norm_(parameters, longest, norm)
-        return norm
+    def _gradient_norm(self) -> torch.Tensor:
+        """Returns the norm over all parameters, without the loss scale."""
+        gradients = (p.grad for p in self.objective.parameters() if p.grad is not None)
+        # Of no gradients, after running out of memory, it is a zero on the CPU.
+        norm = whole(nn.utils.get_total_norm(gradients)).to(self._group.device)
+        return norm / self.scaler.scale(self._one)
 
     def _parts(self, passes: list[_Pass]) -> dict[str, float]:
         seconds = self._stopwatch.seconds

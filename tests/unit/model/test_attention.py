@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from dragoman.model.attention import CrossAttention, SelfAttention
+from dragoman.model.dropout import keep_mask
 
 WIDTH, HEADS = 16, 4
 
@@ -71,6 +72,48 @@ def test_dropout_is_for_training_only():
     assert not torch.equal(attention(x), attention(x))
     attention.eval()
     assert torch.equal(attention(x), attention(x))
+
+
+@pytest.mark.parametrize("seen", ["all", "padded", "earlier"])
+def test_dropped_weights_are_those_of_the_mask(seen):
+    """Output and gradients are those of plain operations, which autograd differentiates."""
+    batch, length, size = 3, 5, WIDTH // HEADS
+    attention = SelfAttention(WIDTH, HEADS, dropout=0.25)
+    x = torch.randn(batch, length, WIDTH, requires_grad=True)
+    padding = torch.arange(length) < torch.tensor([[5], [3], [1]])
+    masks = {"padded": padding[:, None, None, :]}
+    torch.manual_seed(2)
+    found = attention(x, masks.get(seen), causal=seen == "earlier")
+
+    masks["earlier"] = torch.ones(length, length, dtype=torch.bool).tril()
+    split = (x @ attention.query_key_value.weight.T).view(batch, length, 3, HEADS, size)
+    query, key, value = split.permute(2, 0, 3, 1, 4)
+    scores = query @ key.mT / size**0.5
+    if seen in masks:
+        scores = scores.masked_fill(~masks[seen], -torch.inf)
+    torch.manual_seed(2)
+    weights = scores.softmax(-1) * keep_mask(0.25, scores.shape) / 0.75
+    expected = (weights @ value).transpose(1, 2).flatten(2) @ attention.output.weight.T
+    torch.testing.assert_close(found, expected)
+
+    weighting = torch.randn_like(found)
+    parameters = [x, attention.query_key_value.weight, attention.output.weight]
+    gradients = [
+        torch.autograd.grad((each * weighting).sum(), parameters) for each in (found, expected)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+def test_dropped_attention_to_a_source_has_the_gradients_of_its_function():
+    attention = CrossAttention(WIDTH, HEADS, dropout=0.5).double()
+    mask = (torch.arange(4) < torch.tensor([[4], [2]]))[:, None, None, :]
+
+    def attend(x, source):
+        torch.manual_seed(2)
+        return attention(x, attention.project(source), mask)
+
+    inputs = [torch.randn(2, size, WIDTH, dtype=torch.float64) for size in (3, 4)]
+    assert torch.autograd.gradcheck(attend, [each.requires_grad_() for each in inputs])
 
 
 def test_fused_projections_begin_as_narrow_as_single_ones():

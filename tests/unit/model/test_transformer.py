@@ -3,9 +3,10 @@ import torch
 
 from dragoman.batches.collate import collate
 from dragoman.config import PRESETS, ModelSettings
+from dragoman.model.dropout import keep_mask
 from dragoman.model.loss import Objective
 from dragoman.model.size import count_parameters
-from dragoman.model.transformer import Prefix, Transformer
+from dragoman.model.transformer import FeedForward, Prefix, Transformer
 from dragoman.shards.files import PairIds
 
 TINY = ModelSettings(preset="transformer-tiny", width=32, heads=4, filter=48, dropout=0.2)
@@ -95,3 +96,19 @@ def test_source_target_and_output_share_one_embedding():
     names = [name for name, _ in tiny_model().named_parameters()]
     assert [name for name in names if "embedding" in name] == ["embedding.weight"]
     assert tiny_model().output_weight.shape == (50, 32)
+
+
+def test_activation_dropout_is_that_of_plain_operations():
+    torch.manual_seed(1)
+    layer = FeedForward(TINY.model_copy(update={"activation_dropout": 0.25}))
+    x = torch.randn(3, 5, TINY.width, requires_grad=True)
+    torch.manual_seed(2)
+    found = layer(x)
+    torch.manual_seed(2)
+    inner = layer.inner(layer.norm(x)).relu()
+    mask = keep_mask(0.25, (15, TINY.filter)).view_as(inner)
+    expected = layer.outer(inner * mask / 0.75)
+    torch.testing.assert_close(found, expected)
+    inputs = [x, *layer.parameters()]
+    gradients = [torch.autograd.grad(each.square().sum(), inputs) for each in (found, expected)]
+    torch.testing.assert_close(*gradients)
