@@ -55,6 +55,8 @@ def ratio_table(section: Section, rounds: Sequence[Round]) -> str:
             continue
         cells = [ratio_cell(both, column.figure) for column in section.columns]
         rows.append([f"{variant} / {base}", *cells])
+    if not rows:
+        return "No variant was measured in the same round as the one that it is compared with."
     titles = [column.title.partition(",")[0] for column in section.columns]
     return markdown_table(["ratio", *titles], rows)
 

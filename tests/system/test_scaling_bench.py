@@ -181,6 +181,7 @@ def test_a_round_that_was_ended_early_counts_as_far_as_it_got():
     assert cells_of(ratio_table(SECTION, rounds), "two / one")[0] == "2.00"
     assert cells_of(figure_table(SECTION, rounds), "one")[0] == "500 (100 to 900)"
     assert "two" not in ratio_table(SECTION, rounds[1:])
+    assert "|" not in ratio_table(SECTION, rounds[1:]), "no table without a row"
 
 
 def test_overrides_become_options_of_the_command():
