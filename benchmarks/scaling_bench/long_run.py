@@ -88,8 +88,8 @@ def section(long_steps: int) -> Section:
     return Section(
         f"A run of {long_steps:,} steps",
         (
-            Column("step_median_s", "step, median, ms", ".2f", 1e3),
-            Column("step_mean_s", "step, mean, ms", ".2f", 1e3),
+            Column("step_median_s", "median step, ms", ".2f", 1e3),
+            Column("step_mean_s", "mean step, ms", ".2f", 1e3),
             Column("resident_bytes", "resident memory, MiB", ",.0f", 2**-20),
             Column("own_bytes", "of it not backed by files, MiB", ",.0f", 2**-20),
             Column("event_bytes", "events, bytes a step", ",.0f"),

@@ -57,7 +57,7 @@ SECTION = Section(
         Column("step_s", "step, s", ".2f"),
         Column("cpu_s_per_token", "CPU of the run, µs a token", ".0f", 1e6),
         Column("load_cpu_s_per_token", "CPU of the loader, µs a token", ".2f", 1e6),
-        Column("load_cpu_s", "CPU of the loader a step, ms", ".2f", 1e3),
+        Column("load_cpu_s", "CPU of the loader for a step, ms", ".2f", 1e3),
         Column("tokens_per_step", "target tokens a step", ",.0f"),
     ),
     [(DRAWN, BEFORE), (DRAWN, NONE), (BEFORE, NONE)],
