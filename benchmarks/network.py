@@ -17,14 +17,14 @@ import tempfile
 from pathlib import Path
 
 import psutil
+from scaling_bench.bench import steps_by_rank
+from scaling_bench.figures import exposed_communication_s
 
 from dragoman.config import load_config
 from dragoman.lab import Lab, remove_lab
 from dragoman.model.size import size_of
 from dragoman.recipes import shipped_recipe
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import StepDone
-from dragoman.telemetry.read.events import read_events
 
 FIRST_STEPS = 3
 """Left out: the first ones warm up allocators and connections."""
@@ -87,19 +87,14 @@ def _measure(recipe: Path, rate: str, steps: int, folder: Path) -> list[str]:
         remove_lab(name)
     if done.returncode:
         sys.exit(done.stdout + done.stderr)
-    events = read_events(RunDir(run))
-    by_rank: dict[int, dict[int, StepDone]] = {0: {}, 1: {}}
-    for recorded in events:
-        if isinstance(recorded.stamped.event, StepDone):
-            by_rank[recorded.rank][recorded.stamped.event.step] = recorded.stamped.event
+    ranks = steps_by_rank(RunDir(run))
     measured = [
-        (by_rank[0][step], by_rank[1][step]) for step in sorted(by_rank[0]) if step > FIRST_STEPS
+        (one.done, other.done)
+        for one, other in zip(ranks[0], ranks[1], strict=True)
+        if one.done.step > FIRST_STEPS
     ]
     step_s = statistics.median(max(a.step_s, b.step_s) for a, b in measured)
-    # What the faster rank waits for the slower is not the network's.
-    exposed_s = statistics.median(
-        min(a.parts_s["communication"], b.parts_s["communication"]) for a, b in measured
-    )
+    exposed_s = statistics.median(map(exposed_communication_s, measured))
     sent = statistics.mean(event.traffic_bytes["sent"] for pair in measured for event in pair)
     predicted = measured[0][0].traffic_bytes["predicted"]
     link_bits = _bits(rate)

@@ -10,18 +10,14 @@ is asserted.
 """
 
 import argparse
-import datetime
-import os
-import platform
-import signal
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from train_bench.candidates import Bench, measure_gemm, measure_loops, measure_tool
-from train_bench.environments import RECIPES, TORCH, Environment, environment
+from train_bench.ending import closing_line, ended_early_or_not
+from train_bench.environments import RECIPES, Environment, environment
 from train_bench.measurement import Measurement, Round, mean_of
 from train_bench.notes import NOTES
 from train_bench.tables import LOOPS, NAMES, TOOLS, figure_table, gemm_sentence, ratio_table
@@ -51,18 +47,11 @@ def main() -> None:
         (folder / "scratch").mkdir(exist_ok=True)
         bench = Bench(text, folder / "scratch", options.steps)
         rounds: dict[str, list[Round]] = {setting: [] for setting in options.settings}
-        # Ended early, by Ctrl-C or SIGTERM, it ends what it has started and shows what it has.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with suppress(KeyboardInterrupt):
+        with ended_early_or_not():
             take_rounds(bench, environments, options, rounds, failures)
     print_tables(rounds, environments, failures)
-    minutes = (time.monotonic() - begun) / 60
-    print(
-        f"\n{datetime.date.today()}, {_machine()}; {options.rounds} rounds of {options.steps} "
-        f"steps after {WARM_UP_STEPS} for warm-up, {minutes:.0f} minutes in all; "
-        f"command: {' '.join(['python', *sys.argv])}"
-    )
+    measured = f"{options.rounds} rounds of {options.steps} steps after {WARM_UP_STEPS} for warm-up"
+    print(f"\n{closing_line(measured, begun, f'{THREADS} threads')}")
 
 
 def find_environments(names: list[str], venvs: Path, failures: Failures) -> dict[str, Environment]:
@@ -161,15 +150,6 @@ def print_tables(
             found = environments.get(name if name in TOOLS else "loops")
             remark = f" Environment: {found.remark}." if found and found.remark else ""
             print(f"- **{title}.** {NOTES[name]}{remark}")
-
-
-def _machine() -> str:
-    model = platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.partition(": ")[2]
-            break
-    return f"{model}, {os.cpu_count()} cores, {TORCH} with {THREADS} threads"
 
 
 def _arguments() -> argparse.Namespace:

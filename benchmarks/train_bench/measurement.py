@@ -21,6 +21,10 @@ class Usage(NamedTuple):
     cpu_s: float
     peak_bytes: int
     """Largest resident set so far of any one of the processes."""
+    resident_bytes: int = 0
+    """Resident sets at that moment, added up; what processes share counts for each of them."""
+    own_bytes: int = 0
+    """The part of it that is not backed by files, so neither code nor mapped shards."""
 
 
 class Work(NamedTuple):

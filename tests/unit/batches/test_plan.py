@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.batches import plan as plan_module
 from dragoman.batches.plan import BatchPlan, MicroBatch, share_out
 from dragoman.errors import UserError
 
@@ -117,6 +118,29 @@ def test_a_known_plan_stays_what_it_was():
         [14, 9, 4, 19],
         [12, 13, 18, 3, 23, 8],
     ]
+
+
+def test_shapes_that_are_too_many_to_count_are_sorted_to_the_same_plan(monkeypatch):
+    lengths = np.random.default_rng(5).integers(1, 60, (500, 2)).astype(np.int32)
+    counted = BatchPlan(lengths, 400, 300, seed=2).batch(3)
+    monkeypatch.setattr(plan_module, "MOST_COUNTED", 0)
+    for one, other in zip(
+        counted.micro_batches,
+        BatchPlan(lengths, 400, 300, seed=2).batch(3).micro_batches,
+        strict=True,
+    ):
+        assert one.pairs.tolist() == other.pairs.tolist()
+
+
+def test_pairs_with_equal_random_keys_stay_in_order(monkeypatch):
+    lengths = np.full((300, 2), 7, dtype=np.int32)
+    monkeypatch.setattr(
+        plan_module, "_random_keys", lambda seed, epoch, stream, n: np.zeros(n, np.uint64)
+    )
+    plan = BatchPlan(lengths, 300, 300, seed=1)
+    steps = [plan.batch(step + 1) for step in range(plan.steps_per_epoch)]
+    pairs = [pair for step in steps for batch in step.micro_batches for pair in batch.pairs]
+    assert pairs == list(range(300))
 
 
 def test_a_pair_longer_than_a_micro_batch_is_refused_with_both_figures():
