@@ -11,8 +11,6 @@ is asserted.
 
 import argparse
 import datetime
-import os
-import platform
 import signal
 import sys
 import tempfile
@@ -21,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from train_bench.candidates import Bench, measure_gemm, measure_loops, measure_tool
-from train_bench.environments import RECIPES, TORCH, Environment, environment
+from train_bench.environments import RECIPES, VENVS, Environment, environment, machine
 from train_bench.measurement import Measurement, Round, mean_of
 from train_bench.notes import NOTES
 from train_bench.tables import LOOPS, NAMES, TOOLS, figure_table, gemm_sentence, ratio_table
@@ -29,7 +27,6 @@ from train_bench.task import SETTINGS, THREADS, WARM_UP_STEPS, Setting
 from train_bench.text import write_text
 from train_bench.watch import CandidateError
 
-VENVS = Path.home() / ".cache" / "dragoman-bench"
 WAIT_S = 10.0
 QUIET = 0.9
 """Share of its threads' processors that GEMM gets on a machine with nothing else to do."""
@@ -59,8 +56,8 @@ def main() -> None:
     print_tables(rounds, environments, failures)
     minutes = (time.monotonic() - begun) / 60
     print(
-        f"\n{datetime.date.today()}, {_machine()}; {options.rounds} rounds of {options.steps} "
-        f"steps after {WARM_UP_STEPS} for warm-up, {minutes:.0f} minutes in all; "
+        f"\n{datetime.date.today()}, {machine(THREADS)}; {options.rounds} rounds of "
+        f"{options.steps} steps after {WARM_UP_STEPS} for warm-up, {minutes:.0f} minutes in all; "
         f"command: {' '.join(['python', *sys.argv])}"
     )
 
@@ -161,15 +158,6 @@ def print_tables(
             found = environments.get(name if name in TOOLS else "loops")
             remark = f" Environment: {found.remark}." if found and found.remark else ""
             print(f"- **{title}.** {NOTES[name]}{remark}")
-
-
-def _machine() -> str:
-    model = platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.partition(": ")[2]
-            break
-    return f"{model}, {os.cpu_count()} cores, {TORCH} with {THREADS} threads"
 
 
 def _arguments() -> argparse.Namespace:

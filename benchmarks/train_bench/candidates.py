@@ -64,7 +64,7 @@ class Bench:
 def measure_gemm(python: Path, scratch: Path) -> Gemm:
     output = scratch / "gemm.txt"
     command = [str(python), str(PEERS / "gemm.py"), str(THREADS), str(GEMM_S)]
-    run_watched(command, output, LIMIT_S, _threads(THREADS))
+    run_watched(command, output, LIMIT_S, threads_of(THREADS))
     flops_per_s, processors = output.read_text().split()[-2:]
     return Gemm(float(flops_per_s), float(processors))
 
@@ -109,7 +109,7 @@ def _run_loops(
     job = _write_job(bench, setting, steps, names)
     command = [str(python), str(PEERS / "loops.py"), str(job)]
     path = {"PYTHONPATH": str(SOURCE)}
-    return run_watched(command, _output(bench, "loops"), LIMIT_S, _threads(THREADS) | path)
+    return run_watched(command, _output(bench, "loops"), LIMIT_S, threads_of(THREADS) | path)
 
 
 def _run_peer(
@@ -120,7 +120,7 @@ def _run_peer(
     # A path to Dragoman's own packages must not reach an environment of another tool.
     outside = {"PYTHONPATH": ""}
     # Marian makes its own threads, each of which would start as many for its products.
-    threads = _threads(1 if name == "marian" else THREADS)
+    threads = threads_of(1 if name == "marian" else THREADS)
     watched = run_watched(command, _output(bench, name), LIMIT_S, threads | outside)
     return watched, read_step_ends(_log(bench).read_text().splitlines())
 
@@ -133,7 +133,7 @@ def _run_dragoman(bench: Bench, setting: Setting) -> tuple[Watched, list[StepEnd
     command += training_overrides(bench.text, setting, bench.all_steps)
     path = {"PYTHONPATH": os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])}
     output = _output(bench, "dragoman")
-    watched = run_watched(command, output, LIMIT_S, _threads(THREADS) | path)
+    watched = run_watched(command, output, LIMIT_S, threads_of(THREADS) | path)
     return watched, steps_of_run(run)
 
 
@@ -182,5 +182,6 @@ def _output(bench: Bench, name: str) -> Path:
     return bench.scratch / f"{name}.log"
 
 
-def _threads(count: int) -> dict[str, str]:
+def threads_of(count: int) -> dict[str, str]:
+    """Returns the environment of a process whose products use so many threads."""
     return {"OMP_NUM_THREADS": str(count), "MKL_NUM_THREADS": str(count)}

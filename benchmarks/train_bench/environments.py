@@ -6,6 +6,8 @@ them, and the rest of its requirements after it; whether that works is seen when
 """
 
 import json
+import os
+import platform
 import subprocess
 import sys
 import tomllib
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TORCH = "torch==2.13.0"
+VENVS = Path.home() / ".cache" / "dragoman-bench"
 ROOT = Path(__file__).parents[2]
 MOST_REASON_CHARACTERS = 300
 
@@ -52,7 +55,18 @@ RECIPES = {
     ),
     "joeynmt": Recipe("joeynmt==2.3.0", also=("importlib_metadata",)),
     "marian": Recipe("pymarian==1.12.42", needs_torch=False),
+    "moses": Recipe("sacremoses==0.2.0", needs_torch=False),
 }
+
+
+def machine(threads: int) -> str:
+    """Returns what the figures were measured on."""
+    model = platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(": ")[2]
+            break
+    return f"{model}, {os.cpu_count()} cores, {TORCH} with {threads} threads"
 
 
 def environment(name: str, folder: Path) -> Environment:

@@ -60,7 +60,7 @@ def figure_table(rounds: Sequence[Round]) -> str:
             figures = [column.figure(one, one.measured[name]) for one in rounds]
             cells.append(spread(figures, column.shown))
         rows.append([NAMES[name], *cells])
-    return _table(["candidate", *(column.title for column in COLUMNS)], rows)
+    return table(["candidate", *(column.title for column in COLUMNS)], rows)
 
 
 def ratio_table(setting: str, rounds: Sequence[Round]) -> str:
@@ -78,7 +78,7 @@ def ratio_table(setting: str, rounds: Sequence[Round]) -> str:
         cells = [*(f"{ratio:.2f}" for ratio in ratios), spread(ratios, ".2f")]
         rows.append([f"{NAMES[ours]} / {NAMES[peer]}", *cells, verdict(ratios, aim)])
     titles = [f"round {number}" for number in range(1, len(rounds) + 1)]
-    return _table(["ours / peer", *titles, "median", "aim"], rows)
+    return table(["ours / peer", *titles, "median", "aim"], rows)
 
 
 def gemm_sentence(rounds: Sequence[Round]) -> str:
@@ -115,6 +115,7 @@ def spread(figures: Sequence[float], shown: str) -> str:
     return median if low == high else f"{median} ({low} to {high})"
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a Markdown table."""
     lines = [titles, ["---"] * len(titles), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
