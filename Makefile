@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-telemetry bench-diagnosis bench-network bench-truth clean help
+.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-quality bench-telemetry bench-diagnosis bench-network bench-truth clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -59,6 +59,9 @@ bench-prepare: $(VENV)/.installed ## preparation beside the raw SentencePiece en
 DATA ?= data/multi30k
 bench-train: $(VENV)/.installed ## training speed beside other tools, which it installs for itself
 	$(BIN)/python benchmarks/train.py --data $(DATA)
+
+bench-quality: $(VENV)/.installed ## BLEU by training minute beside a plain Hugging Face loop, in turns
+	$(BIN)/python benchmarks/quality.py --data $(DATA)
 
 bench-checkpoint: $(VENV)/.installed ## what saving costs the training beside it
 	$(BIN)/python benchmarks/checkpoint.py
