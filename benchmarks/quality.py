@@ -53,6 +53,8 @@ from train_bench.watch import CandidateError, tail
 from dragoman.config import load_config
 
 ROOT = Path(__file__).parents[1]
+LONGEST_TURN_S = 50.0
+"""With several workers: after 60 s without a heartbeat, stopped or not, they give each other up."""
 
 
 class Bench:
@@ -153,15 +155,13 @@ class Bench:
         return read_run(self._run) if name == OURS else read_loop_log(self._log)
 
     def _ending(self, candidate: Candidate) -> str:
-        match candidate.exit_code:
-            case None:
-                return "the benchmark was ended before it"
-            case 0:
-                if candidate.name == HUGGING_FACE:
-                    return self._asked_because
-                return "the steps of its recipe were done"
-            case code:
-                return f"exit code {code}: {tail(candidate.output)}"
+        code = candidate.exit_code
+        if code is None or candidate.was_cut_off:
+            return "the benchmark was ended before it"
+        if code:
+            return f"exit code {code}: {tail(candidate.output)}"
+        done = "the steps of its recipe were done"
+        return self._asked_because if candidate.name == HUGGING_FACE else done
 
 
 def main() -> None:
@@ -279,7 +279,10 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--venvs", type=Path, default=VENVS, help="environments of other tools")
     parser.add_argument("--keep", help="leave the run, curves and translations in this folder")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.workers > 1 and options.turn_s > LONGEST_TURN_S:
+        parser.error(f"--turn-s above {LONGEST_TURN_S:g} needs --workers 1")
+    return options
 
 
 if __name__ == "__main__":

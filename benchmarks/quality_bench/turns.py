@@ -54,6 +54,8 @@ class Candidate:
         self.name, self.output = name, output
         self.turns: list[Turn] = []
         self.usage: list[Usage] = []
+        self.was_cut_off = False
+        """True if `end` has ended it before it was done."""
         self._command, self._extra = command, extra
         self._process: subprocess.Popen[bytes] | None = None
         self._tree: ProcessTree | None = None
@@ -87,6 +89,7 @@ class Candidate:
         """Ends it at once, whether it runs, is stopped, or has ended."""
         if self._process and self._tree:
             if self.exit_code is None:
+                self.was_cut_off = True
                 self._tree.sample()  # finds children that are new
             self._tree.end()
             self._process.wait()

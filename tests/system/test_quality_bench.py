@@ -269,6 +269,7 @@ def test_a_benchmark_that_is_ended_ends_all_that_it_has_started(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         take_turns(candidates, 0.05, interrupt)
     assert [candidate.exit_code for candidate in candidates] == [-9, -9]
+    assert all(candidate.was_cut_off for candidate in candidates)
 
 
 def test_scripts_of_other_environments_import_nothing_of_this_project():
