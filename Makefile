@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-scaling bench-telemetry bench-diagnosis bench-network bench-truth clean help
+.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-quality bench-scaling bench-telemetry bench-diagnosis bench-network bench-truth clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -62,6 +62,9 @@ bench-train: $(VENV)/.installed ## training speed beside other tools, which it i
 
 bench-scaling: $(VENV)/.installed ## what more workers, hosts, steps and pairs cost; needs root for the hosts
 	$(BIN)/python benchmarks/scaling.py --data $(DATA)
+
+bench-quality: $(VENV)/.installed ## BLEU by training minute beside a plain Hugging Face loop, in turns
+	$(BIN)/python benchmarks/quality.py --data $(DATA)
 
 bench-checkpoint: $(VENV)/.installed ## what saving costs the training beside it
 	$(BIN)/python benchmarks/checkpoint.py

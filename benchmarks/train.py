@@ -17,7 +17,7 @@ from pathlib import Path
 
 from train_bench.candidates import Bench, measure_gemm, measure_loops, measure_tool
 from train_bench.ending import closing_line, ended_early_or_not
-from train_bench.environments import RECIPES, Environment, environment
+from train_bench.environments import RECIPES, VENVS, Environment, environment
 from train_bench.measurement import Measurement, Round, mean_of
 from train_bench.notes import NOTES
 from train_bench.tables import LOOPS, NAMES, TOOLS, figure_table, gemm_sentence, ratio_table
@@ -25,7 +25,6 @@ from train_bench.task import SETTINGS, THREADS, WARM_UP_STEPS, Setting
 from train_bench.text import write_text
 from train_bench.watch import CandidateError
 
-VENVS = Path.home() / ".cache" / "dragoman-bench"
 WAIT_S = 10.0
 QUIET = 0.9
 """Share of its threads' processors that GEMM gets on a machine with nothing else to do."""

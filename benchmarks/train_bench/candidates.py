@@ -191,4 +191,5 @@ def _output(bench: Bench, name: str) -> Path:
 
 
 def threads_of(count: int) -> dict[str, str]:
+    """Returns the environment of a process whose products use so many threads."""
     return {"OMP_NUM_THREADS": str(count), "MKL_NUM_THREADS": str(count)}

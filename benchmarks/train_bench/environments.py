@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TORCH = "torch==2.13.0"
+VENVS = Path.home() / ".cache" / "dragoman-bench"
 ROOT = Path(__file__).parents[2]
 MOST_REASON_CHARACTERS = 300
 
@@ -52,6 +53,7 @@ RECIPES = {
     ),
     "joeynmt": Recipe("joeynmt==2.3.0", also=("importlib_metadata",)),
     "marian": Recipe("pymarian==1.12.42", needs_torch=False),
+    "moses": Recipe("sacremoses==0.2.0", needs_torch=False),
 }
 
 

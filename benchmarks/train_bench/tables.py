@@ -116,5 +116,6 @@ def spread(figures: Sequence[float], shown: str) -> str:
 
 
 def markdown_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a Markdown table."""
     lines = [titles, ["---"] * len(titles), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ from train_bench.measurement import Usage
 
 SAMPLE_EVERY_S = 0.25
 TAIL_CHARACTERS = 600
+STOPPING_S = 5.0
+HALTED = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
 class CandidateError(Exception):
@@ -42,22 +45,22 @@ def run_watched(
             env={**os.environ, **extra},
         )
         usage = []
-        tree = _Tree(process.pid)
+        tree = ProcessTree(process.pid)
         try:
             while process.poll() is None:
                 usage.append(tree.sample())
                 if time.monotonic() - started_at > limit_s:
-                    raise CandidateError(f"not done after {limit_s:.0f} s: {_tail(output)}")
+                    raise CandidateError(f"not done after {limit_s:.0f} s: {tail(output)}")
                 time.sleep(SAMPLE_EVERY_S)
         finally:
             tree.end()
             process.wait()
     if process.returncode:
-        raise CandidateError(f"exit code {process.returncode}: {_tail(output)}")
+        raise CandidateError(f"exit code {process.returncode}: {tail(output)}")
     return Watched(started_at, usage)
 
 
-class _Tree:
+class ProcessTree:
     """A process and its descendants; those that have ended keep counting."""
 
     def __init__(self, root: int) -> None:
@@ -65,6 +68,7 @@ class _Tree:
         self._seen: dict[int, psutil.Process] = {}
         self._cpu_s: dict[int, float] = {}
         self._peak_bytes = 0
+        self._stopped: list[psutil.Process] = []
 
     def sample(self) -> Usage:
         at = time.monotonic()
@@ -88,6 +92,29 @@ class _Tree:
         cpu_s = sum(self._cpu_s.values())
         return Usage(at, cpu_s, self._peak_bytes, resident_bytes, own_bytes)
 
+    def stop(self) -> None:
+        """Stops all processes until `go_on`, parents before their children.
+
+        A process that watches its children must not see them stopped, and one that has not
+        stopped yet may still start another.
+        """
+        self._stopped = []
+        waiting = [self._seen.setdefault(self._root, psutil.Process(self._root))]
+        while waiting:
+            process = waiting.pop(0)
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+                _wait_until_stopped(process)
+                self._stopped.append(process)
+                waiting += process.children()
+
+    def go_on(self) -> None:
+        """Continues what `stop` has stopped, children before their parents."""
+        for process in reversed(self._stopped):
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+        self._stopped = []
+
     def end(self) -> None:
         """Ends what is left, children first."""
         for process in reversed(self._seen.values()):
@@ -97,6 +124,13 @@ class _Tree:
                 continue
 
 
+def _wait_until_stopped(process: psutil.Process) -> None:
+    """Waits for a signal that has been sent; one that waits for a disk receives it later."""
+    until = time.monotonic() + STOPPING_S
+    while process.status() not in HALTED and time.monotonic() < until:
+        time.sleep(0.001)
+
+
 def _peak_bytes(process_id: int) -> int:
     for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
@@ -104,5 +138,6 @@ def _peak_bytes(process_id: int) -> int:
     return 0  # it has ended and is waited for
 
 
-def _tail(output: Path) -> str:
+def tail(output: Path) -> str:
+    """Returns the end of what a candidate has printed."""
     return " ".join(output.read_text(errors="replace").split())[-TAIL_CHARACTERS:]

@@ -130,13 +130,22 @@ def build_ours(job: SimpleNamespace) -> Loop:
 
 
 def build_hugging_face(job: SimpleNamespace) -> Loop:
+    model = marian_model(job, job.layers, job.layers)
+
+    def loss(pairs: Pairs) -> Tensor:
+        return marian_loss(model, pairs, job.label_smoothing)
+
+    return Loop(model, loss)
+
+
+def marian_model(job: SimpleNamespace, encoder_layers: int, decoder_layers: int) -> nn.Module:
     from transformers import MarianConfig, MarianMTModel  # noqa: PLC0415
 
     config = MarianConfig(
         vocab_size=job.vocabulary,
         d_model=job.width,
-        encoder_layers=job.layers,
-        decoder_layers=job.layers,
+        encoder_layers=encoder_layers,
+        decoder_layers=decoder_layers,
         encoder_attention_heads=job.heads,
         decoder_attention_heads=job.heads,
         encoder_ffn_dim=job.filter,
@@ -157,17 +166,17 @@ def build_hugging_face(job: SimpleNamespace) -> Loop:
         use_cache=False,
         attn_implementation="sdpa",
     )
-    model = MarianMTModel(config)
+    model: nn.Module = MarianMTModel(config)
+    return model
 
-    def loss(pairs: Pairs) -> Tensor:
-        logits_BTV = model(
-            input_ids=pairs.source_BS,
-            attention_mask=pairs.is_source_BS.long(),
-            decoder_input_ids=pairs.target_in_BT,
-        ).logits
-        return _cross_entropy(logits_BTV, pairs, job.label_smoothing)
 
-    return Loop(model, loss)
+def marian_loss(model: nn.Module, pairs: Pairs, label_smoothing: float) -> Tensor:
+    logits_BTV = model(
+        input_ids=pairs.source_BS,
+        attention_mask=pairs.is_source_BS.long(),
+        decoder_input_ids=pairs.target_in_BT,
+    ).logits
+    return _cross_entropy(logits_BTV, pairs, label_smoothing)
 
 
 def build_torch(job: SimpleNamespace) -> Loop:
