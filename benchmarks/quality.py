@@ -175,9 +175,7 @@ def main() -> None:
             bench.score_test_set()
         report = report_of(task, bench.results, options)
         measured = f"turns of {options.turn_s:g} s"
-        report += f"
-
-{closing_line(measured, begun, f'{THREADS} threads')}"
+        report += f"\n\n{closing_line(measured, begun, f'{THREADS} threads')}"
         (folder / "report.md").write_text(f"{report}\n")
     print(f"\n{report}")
 
