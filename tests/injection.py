@@ -3,6 +3,7 @@
 Each is a context that every rank may enter; only the rank that is named is changed.
 """
 
+import ctypes
 import math
 import os
 import resource
@@ -15,6 +16,7 @@ from unittest.mock import patch
 import psutil
 import torch
 
+from dragoman.distributed import allocator
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.model.transformer import Transformer
@@ -73,6 +75,17 @@ def memory_for(group: Group, rank: int, step: int, pairs: int) -> Iterator[None]
 
 
 @contextmanager
+def freed_memory_given_back() -> Iterator[None]:
+    """Training does not keep what it frees: glibc is as it was when the process began."""
+    glibc = ctypes.CDLL(None)
+    glibc.mallopt(allocator._M_MMAP_MAX, 1 << 16)
+    glibc.mallopt(allocator._M_TRIM_THRESHOLD, 128 << 10)
+    allocator.give_back_freed_memory()
+    with patch("dragoman.training.train.keep_freed_memory"):
+        yield
+
+
+@contextmanager
 def memory_limit_at(group: Group, rank: int, step: int, more_bytes: int) -> Iterator[None]:
     """During `step` the system refuses memory beyond what this rank has now and so much more."""
     unlimited = resource.getrlimit(resource.RLIMIT_AS)
@@ -84,9 +97,9 @@ def memory_limit_at(group: Group, rank: int, step: int, more_bytes: int) -> Iter
             resource.setrlimit(resource.RLIMIT_AS, (used + more_bytes, unlimited[1]))
         return real(self, work, *more)
 
-    def update(real, self, rate):
+    def update(real, self, *inputs):
         resource.setrlimit(resource.RLIMIT_AS, unlimited)
-        return real(self, rate)
+        return real(self, *inputs)
 
     with _at_steps(group, rank, gradients=gradients, update=update) as now:
         yield
@@ -131,8 +144,8 @@ def signal_at(group: Group, rank: int, step: int, number: int = signal.SIGTERM) 
 def other_weights_at(group: Group, rank: int, step: int, names: list[str]) -> Iterator[None]:
     """After the update of this step the lowest bit of one weight of each tensor is flipped."""
 
-    def update(real, self, rate):
-        done = real(self, rate)
+    def update(real, self, *inputs):
+        done = real(self, *inputs)
         if now.step == step:
             parameters = dict(self.objective.model.named_parameters())
             for name in names:
