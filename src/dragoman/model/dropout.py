@@ -47,19 +47,20 @@ class Dropout(nn.Module):
         )
         return added
 
-    def relu(self, x: Tensor) -> Tensor:
-        """Returns what is kept of ReLU(x), in the memory of `x` and **not scaled**.
+    def relu(self, x: Tensor) -> tuple[Tensor, float]:
+        """Returns what is kept of ReLU(x), in the memory of `x`, and the factor it still needs.
 
-        A zero marks both what ReLU cut off and what was dropped, so that backward needs no mask.
+        Without the factor, a zero marks both what ReLU cut off and what was dropped, so that
+        backward needs no mask; the caller can scale something smaller.
         """
         if not self.drops:
-            return x.relu_()
+            return x.relu_(), 1.0
         if x.device.type != "cpu":
-            return functional.dropout(x.relu_(), self.share) * (1 - self.share)
+            return functional.dropout(x.relu_(), self.share), 1.0
         kept: Tensor = _KeptRelu.apply(  # type: ignore[no-untyped-call]
             x, keep_mask(self.share, x.shape).to(x.dtype)
         )
-        return kept
+        return kept, self.scale
 
 
 def keep_mask(share: float, shape: Sequence[int]) -> Tensor:

@@ -164,10 +164,8 @@ class FeedForward(nn.Module):
         # Without the batch's two dimensions, products are no views, in which autograd would have
         # to copy what is changed in place.
         x_ND = self.norm(x_BLD).flatten(0, 1)
-        inner_NF = self.dropout.relu(self.inner(x_ND))
-        weight = self.outer.weight
-        if self.dropout.drops:  # scaling the weight is cheaper than scaling what it is applied to
-            weight = weight * self.dropout.scale
+        inner_NF, factor = self.dropout.relu(self.inner(x_ND))
+        weight = self.outer.weight if factor == 1.0 else self.outer.weight * factor
         return functional.linear(inner_NF, weight, self.outer.bias).view_as(x_BLD)
 
 

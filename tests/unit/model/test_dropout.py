@@ -59,7 +59,8 @@ def test_the_residual_is_added_to_what_a_plain_dropout_would_give():
 def test_relu_keeps_what_is_positive_and_not_dropped():
     dropout, x = Dropout(0.25), torch.randn(50, 40, requires_grad=True)
     torch.manual_seed(3)
-    kept = dropout.relu(x * 1)  # it changes its argument
+    kept, factor = dropout.relu(x * 1)  # it changes its argument
+    assert factor == pytest.approx(4 / 3)
     torch.manual_seed(3)
     assert torch.equal(kept, x.detach().relu() * keep_mask(0.25, x.shape))
     kept.backward(torch.full_like(x, 2.0))
