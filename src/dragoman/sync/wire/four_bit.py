@@ -17,9 +17,10 @@ from torch import Tensor
 BINS = 16
 RANGE_SIGMAS = 6.0
 
-# On a CPU a chunk stays in the second-level cache (128 kB in fp32) and is smaller than what torch
+# Chunks stay in a CPU's second-level cache. Those that are summed are smaller than what torch
 # splits between threads (32,768 elements). On a GPU each operation has to start a kernel.
-_CPU_CHUNK = 32_704
+_CPU_SUM_CHUNK = 32_704
+_CPU_CHUNK = 2 * _CPU_SUM_CHUNK
 _GPU_CHUNK = 1 << 24
 # Below this share of the mean square, or below this mean square, sums in fp32 have too few digits
 # left for the variance.
@@ -113,7 +114,7 @@ def decode(codes: Tensor, table: Tensor, values: Tensor, add: bool = False) -> N
 def _mean_and_deviation(values: Tensor) -> tuple[float, float, bool] | None:
     """Returns both, and whether fp32 was not enough for them; None if values are not finite."""
     elements = values.numel()
-    chunks = torch.split(values, _chunk_size(values))
+    chunks = torch.split(values, _CPU_SUM_CHUNK if values.device.type == "cpu" else _GPU_CHUNK)
     sums = torch.stack([chunk.sum(dtype=torch.float32) for chunk in chunks])
     norms = torch.stack([torch.linalg.vector_norm(chunk, dtype=torch.float32) for chunk in chunks])
     total, squares = torch.stack((sums.double().sum(), norms.double().square().sum())).tolist()
