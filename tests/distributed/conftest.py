@@ -118,6 +118,7 @@ def two(play) -> Played:
         *(
             "roll_back_elsewhere",
             "memory_limit",
+            "wire",
             "sharded",
             "sharded_fp16",
             "optimizers",
@@ -132,10 +133,10 @@ def two(play) -> Played:
 def three(play) -> Played:
     return play(
         *(3, "plain", "with_dropout", "out_of_memory", "other_weights", "other_seed"),
-        *("other_data", "restore_elsewhere", "sharded"),
+        *("other_data", "restore_elsewhere", "sharded", "wire"),
     )
 
 
 @pytest.fixture(scope="session")
 def four(play) -> Played:
-    return play(4, "with_dropout")
+    return play(4, "with_dropout", "wire")

@@ -19,6 +19,7 @@ from unittest.mock import patch
 
 import injection
 import torch
+import wire_scenario
 from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.config import Config, parse_config
@@ -313,6 +314,10 @@ def roll_back_elsewhere(stage: Stage) -> Seen:
     return {"parts": [first], **second}
 
 
+def wire(stage: Stage) -> Seen:
+    return wire_scenario.play(stage.group)
+
+
 SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -336,6 +341,7 @@ SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
         no_data,
         restore_elsewhere,
         roll_back_elsewhere,
+        wire,
     )
 }
 

@@ -60,6 +60,7 @@ TORCH_FREE = [
     "dragoman.distributed.launchers",
     "dragoman.training.claim",
     "dragoman.distributed.preemption",
+    "dragoman.distributed.wire_bytes",
     "dragoman.training.divergence",
     "dragoman.training.observer",
     "dragoman.training.interruption",
