@@ -84,9 +84,9 @@ def memory_limit_at(group: Group, rank: int, step: int, more_bytes: int) -> Iter
             resource.setrlimit(resource.RLIMIT_AS, (used + more_bytes, unlimited[1]))
         return real(self, work, *more)
 
-    def update(real, self, rate):
+    def update(real, self, *inputs):
         resource.setrlimit(resource.RLIMIT_AS, unlimited)
-        return real(self, rate)
+        return real(self, *inputs)
 
     with _at_steps(group, rank, gradients=gradients, update=update) as now:
         yield
@@ -131,8 +131,8 @@ def signal_at(group: Group, rank: int, step: int, number: int = signal.SIGTERM) 
 def other_weights_at(group: Group, rank: int, step: int, names: list[str]) -> Iterator[None]:
     """After the update of this step the lowest bit of one weight of each tensor is flipped."""
 
-    def update(real, self, rate):
-        done = real(self, rate)
+    def update(real, self, *inputs):
+        done = real(self, *inputs)
         if now.step == step:
             parameters = dict(self.objective.model.named_parameters())
             for name in names:

@@ -129,6 +129,16 @@ def two(play) -> Played:
 
 
 @pytest.fixture(scope="session")
+def two_in_modes(play) -> Played:
+    return play(2, "bf16")
+
+
+@pytest.fixture(scope="session")
+def three_in_modes(play) -> Played:
+    return play(3, "bf16")
+
+
+@pytest.fixture(scope="session")
 def three(play) -> Played:
     return play(
         *(3, "plain", "with_dropout", "out_of_memory", "other_weights", "other_seed"),

@@ -99,8 +99,8 @@ def _weights_after_updates():
     hashes: dict[str, str] = {}
     real = Updater.update
 
-    def update(self, rate):
-        done = real(self, rate)
+    def update(self, *inputs):
+        done = real(self, *inputs)
         for name, tensor in self.objective.model.state_dict().items():
             hashes[name] = hashlib.sha256(whole(tensor).numpy().tobytes()).hexdigest()
         return done
@@ -176,6 +176,31 @@ def sharded_optimizers(stage: Stage) -> Seen:
         stage.train(*settings, "training.steps=6", run=kind)
         seen[kind] = stage.train(*settings, "training.sharding=full", run=kind)
     return seen
+
+
+def bf16(stage: Stage) -> Seen:
+    """Beside a run in fp32; then with memory that runs out while buckets are on their way."""
+    settings = ("model.dropout=0.1", "training.steps=20")
+    with _small_buckets():
+        exact = stage.train(*settings, run="exact")
+        halved = stage.train(*settings, "sync.mode=bf16", run="bf16")
+        short = stage.train(*settings, "sync.mode=bf16", "training.steps=9", run="stopped")
+        again = stage.train(*settings, "sync.mode=bf16", run="stopped")
+    with ExitStack() as entered:
+        for rank, step, phase in ((1, 2, "backward"), (0, 4, "forward")):
+            entered.enter_context(injection.fail_at(stage.group, rank, step, phase))
+        entered.enter_context(_small_buckets())
+        out_of_memory = stage.train("sync.mode=bf16", run="out-of-memory")
+    with _small_buckets():
+        undisturbed = stage.train("sync.mode=bf16", run="undisturbed")
+    return {
+        "exact": exact,
+        "bf16": halved,
+        "parts": [short],
+        "stopped": again,
+        "out-of-memory": out_of_memory,
+        "undisturbed": undisturbed,
+    }
 
 
 def sharded(stage: Stage) -> Seen:
@@ -318,6 +343,7 @@ SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
         plain,
         with_dropout,
         optimizers,
+        bf16,
         sharded_optimizers,
         sharded,
         sharded_fp16,

@@ -17,7 +17,7 @@ from dragoman.model.memory import check_memory
 from dragoman.model.size import FP32_BYTES, size_of
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PreparedData
-from dragoman.sync import synchronized
+from dragoman.sync import form_islands, synchronized
 from dragoman.sync.step_traffic import StepTraffic
 from dragoman.telemetry.events import FORMAT, AttemptStarted
 from dragoman.telemetry.read.events import attempts_so_far, newest_format, refuse_newer_format
@@ -92,7 +92,10 @@ def start(
         model = initial_model(config, data.tokenizer.size)
         parameters = sum(parameter.numel() for parameter in model.parameters())
         objective = Objective(model, config.training.label_smoothing, config.training.r_drop)
-        sync = synchronized(objective, group, config.training.sharding)
+        islands = form_islands(group, hosts, config.sync)
+        at_end.callback(islands.close)
+        sync = synchronized(objective, group, islands, config)
+        at_end.callback(sync.close)
         updater = Updater(sync, objective, config, group)
 
         attempt = max(group.gather(attempts_so_far(run))) + 1  # hosts may know of different ones
