@@ -95,17 +95,17 @@ class Stage:
 
 @contextmanager
 def _weights_after_updates():
-    """Name -> hash of each tensor, as it was after the last update."""
+    """Name -> hash of each tensor, as it was after the last update, and common again."""
     hashes: dict[str, str] = {}
-    real = Updater.update
+    real = Updater.synchronize
 
-    def update(self, *inputs):
-        done = real(self, *inputs)
+    def synchronize(self):
+        seconds = real(self)
         for name, tensor in self.objective.model.state_dict().items():
             hashes[name] = hashlib.sha256(whole(tensor).numpy().tobytes()).hexdigest()
-        return done
+        return seconds
 
-    with patch.object(Updater, "update", update):
+    with patch.object(Updater, "synchronize", synchronize):
         yield hashes
 
 
@@ -201,6 +201,73 @@ def bf16(stage: Stage) -> Seen:
         "out-of-memory": out_of_memory,
         "undisturbed": undisturbed,
     }
+
+
+LOCAL = {
+    "local": ("sync.mode=local", "sync.local_steps=4"),
+    "diloco": ("sync.mode=diloco", "sync.local_steps=6"),
+}
+
+
+def local_steps(stage: Stage) -> Seen:
+    """Each mode undisturbed, stopped inside a window by a signal, and with all that may happen."""
+    settings = ("model.dropout=0.1", "training.steps=22", "evaluation.every_steps=9")
+    seen: Seen = {"exact": stage.train(*settings, run="exact")}
+    for mode, of_mode in LOCAL.items():
+        changes = (*settings, *of_mode)
+        seen[mode] = stage.train(*changes, run=mode)
+        with injection.signal_at(stage.group, rank=1, step=9):
+            seen[f"{mode}-first"] = stage.train(*changes, run=f"{mode}-stopped")
+        seen[f"{mode}-stopped"] = stage.train(*changes, run=f"{mode}-stopped")
+    with ExitStack() as entered:
+        for rank, step, phase in ((1, 2, "backward"), (0, 7, "forward")):
+            entered.enter_context(injection.fail_at(stage.group, rank, step, phase))
+        seen["short"] = stage.train(*LOCAL["local"], run="short")
+    seen["whole"] = stage.train(*LOCAL["local"], run="whole")
+    return seen
+
+
+def local_not_finite(stage: Stage) -> Seen:
+    """A gradient that is not finite on one rank, inside a window and at its end, and a rollback."""
+    seen = {}
+    for step in (3, 4):
+        with injection.nan_at(stage.group, rank=1, step=step):
+            seen[f"nan-{step}"] = stage.train(
+                *LOCAL["local"], "training.precision=fp16", run=f"nan-{step}"
+            )
+    with (
+        patch("dragoman.training.divergence.WINDOW", 2),
+        injection.nan_at(stage.group, rank=1, step=7),
+    ):
+        seen["rollback"] = stage.train(
+            *LOCAL["local"],
+            *("training.max_skipped=0", "training.max_rollbacks=1", "checkpoints.every_steps=1"),
+            run="rollback",
+        )
+    return seen
+
+
+def local_hosts(stage: Stage) -> Seen:
+    """Every rank on a host of its own that keeps its own checkpoints; one of them is then lost."""
+    run = f"host{stage.group.rank}/run"
+    settings = (*LOCAL["local"], "model.dropout=0.1", "training.steps=16")
+    with stage.hosts():
+        first = stage.train(*settings, "training.steps=8", run=run)
+        second = stage.train(*settings, run=run)
+        if stage.group.rank == 1:
+            shutil.rmtree(stage.folder / run / "checkpoints")
+        lost = stage.train(*settings, "training.steps=20", run=run)
+    together = stage.train(*settings, run="together")
+    return {"parts": [first], "resumed": second, "lost": lost, "together": together}
+
+
+def host_islands(stage: Stage) -> Seen:
+    """Ranks 0 and 1 are one host and the last another: exact within, synchronized between."""
+    last = stage.group.ranks - 1
+    name = "host1" if stage.group.rank == last else "host0"
+    with patch.object(Group, "host", property(lambda group: name)):
+        seen = stage.train(*LOCAL["local"], "sync.group=host", "training.steps=12")
+    return {"run": seen}
 
 
 def sharded(stage: Stage) -> Seen:
@@ -344,6 +411,10 @@ SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
         with_dropout,
         optimizers,
         bf16,
+        local_steps,
+        local_not_finite,
+        local_hosts,
+        host_islands,
         sharded_optimizers,
         sharded,
         sharded_fp16,

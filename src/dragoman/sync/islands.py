@@ -24,7 +24,7 @@ class Islands:
     inside: dist.ProcessGroup | None = None
     """Joins the ranks of this island; None: they are all ranks, or this one alone."""
     between: dist.ProcessGroup | None = None
-    """Joins the first rank of each island; None: all ranks do."""
+    """Joins the first rank of each island, for these; None: they are all ranks."""
 
     @property
     def count(self) -> int:
@@ -36,6 +36,11 @@ class Islands:
         return members_of(self.of_rank, self.own)
 
     @property
+    def rank_leads(self) -> bool:
+        """Whether this rank is the first of its island, and speaks for it."""
+        return self.inside is None or dist.get_rank(self.inside) == 0
+
+    @property
     def share(self) -> float:
         """The share of all ranks that is on this island, and so of all work."""
         return len(self.members) / len(self.of_rank)
@@ -43,7 +48,7 @@ class Islands:
     def close(self) -> None:
         """Leaves the groups; every rank does so when a run ends."""
         for channel in (self.inside, self.between):
-            if channel not in (None, dist.GroupMember.NON_GROUP_MEMBER):
+            if channel:
                 dist.destroy_process_group(channel)
 
 
@@ -73,5 +78,6 @@ def form_islands(group: Group, hosts: Sequence[str], settings: SyncSettings) -> 
         made = dist.new_group(members)
         if island == own and len(members) > 1:
             inside = made
-    between = dist.new_group([members_of(of_rank, island)[0] for island in range(count)])
-    return Islands(of_rank, own, inside, between)
+    first_ranks = [members_of(of_rank, island)[0] for island in range(count)]
+    between = dist.new_group(first_ranks)
+    return Islands(of_rank, own, inside, between if group.rank in first_ranks else None)

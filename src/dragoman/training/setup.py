@@ -19,6 +19,7 @@ from dragoman.rundir import RunDir
 from dragoman.shards.passport import PreparedData
 from dragoman.sync import form_islands, synchronized
 from dragoman.sync.step_traffic import StepTraffic
+from dragoman.sync.window import Window
 from dragoman.telemetry.events import FORMAT, AttemptStarted
 from dragoman.telemetry.read.events import attempts_so_far, newest_format, refuse_newer_format
 from dragoman.telemetry.record.writer import EventWriter
@@ -96,7 +97,7 @@ def start(
         at_end.callback(islands.close)
         sync = synchronized(objective, group, islands, config)
         at_end.callback(sync.close)
-        updater = Updater(sync, objective, config, group)
+        updater = Updater(sync, objective, config, group, islands)
 
         attempt = max(group.gather(attempts_so_far(run))) + 1  # hosts may know of different ones
         if attempt == 1 and group.local_rank == 0:
@@ -129,6 +130,7 @@ def start(
             checkpointer=checkpointer,
             recorder=recorder,
             traffic=StepTraffic(config, group, parameters, hosts),
+            window=Window(config.sync.window_steps, data.last_step),
             model=config.model,
             passes=config.training.passes,
             vocabulary=data.tokenizer.size,
