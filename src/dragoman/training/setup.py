@@ -170,7 +170,7 @@ def record_start(
 
 def check_memory_for(config: Config, vocabulary: int, workers_here: int, group: Group) -> None:
     """Refuses a model that is too large for this machine."""
-    size = size_of(config.model, vocabulary, config.optimizer)
+    size = size_of(config.model, vocabulary, config.optimizer, config.sync)
     # Every worker makes the whole model in this machine's memory, wherever it goes from there.
     stays_here = group.device.type == "cpu" and config.training.sharding == "none"
     of_a_worker = size.state_bytes if stays_here else size.weight_bytes

@@ -1,5 +1,6 @@
 """Numbers that go wrong in a real run: skipped a few times, then back to a checkpoint."""
 
+import dataclasses
 import math
 import os
 
@@ -37,6 +38,7 @@ def poisoned(digits, tmp_path, monkeypatch):
             if is_bad(work.step, now["tries"][work.step]):
                 for parameter in self.objective.parameters():
                     parameter.grad.fill_(math.nan)
+                return dataclasses.replace(found, norm=math.nan)
             return found
 
         monkeypatch.setattr(Updater, "gradients", gradients)
