@@ -239,6 +239,8 @@ class Checkpointer:
             "source_language": self._config.data.source_language,
             "target_language": self._config.data.target_language,
         }
+        if updater.outer:  # of which each host holds its own part
+            content["ranks"] = self._group.ranks
         self._saver.begin(state.step, weights, others, content, [place], must)
 
 

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from torch import Tensor, nn
 
 from dragoman.checkpoints.checkpoint import Checkpoint, Owner, Shapes, check_tensors, tensor_names
-from dragoman.checkpoints.finding import Check, Fingerprint, find_equal, newest_whole
-from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE
+from dragoman.checkpoints.finding import Check, Fingerprint, find_equal, newest_whole, whole_steps
+from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE, folder_of
 from dragoman.checkpoints.schema import read_state
 from dragoman.config import Config, problems_of
 from dragoman.distributed.consensus import all_or_none, raise_on_all_ranks
@@ -43,6 +43,8 @@ class Holding(NamedTuple):
     step: int
     sha256: str
     """Its fingerprint: equal ones mean that it does not matter who has it from whom."""
+    ranks: int = 0
+    """How many have saved it, where each has kept what is its own; 0: all have the same."""
 
 
 class Choice(NamedTuple):
@@ -117,6 +119,9 @@ def newest_checkpoint(
     Collective: every rank must call.
     """
     holdings = _all_holdings(roots, owner, check, group, fingerprint)
+    if earlier := earlier_step_of_all(holdings, group.ranks):
+        step_before = _holdings_at(earlier, roots, owner, check, group, fingerprint)
+        holdings = step_before or holdings
     choice = choose(holdings)
     if choice is None:
         return None
@@ -148,6 +153,44 @@ def choose(holdings: Sequence[Holding | None]) -> Choice | None:
     return Choice(source, newest.step, newest.sha256)
 
 
+def earlier_step_of_all(holdings: Sequence[Holding | None], ranks: int) -> int | None:
+    """Returns the step to look for on all hosts where the newest would lack the moments of some.
+
+    A kill may come when one host has saved a step, and another is about to. The step before has the
+    moments of all, if as many ranks have saved it as there are now: after a host was lost or has
+    come back, there is nothing to be gained. `holdings` are None for ranks that have not looked.
+    """
+    held = [holding for holding in holdings if holding]
+    newest = max(held, key=lambda holding: holding.step, default=None)
+    if newest is None or newest.ranks != ranks:
+        return None
+    oldest = min(holding.step for holding in held)
+    return oldest if oldest < newest.step else None
+
+
+def _holdings_at(
+    step: int,
+    roots: Sequence[Path],
+    owner: Owner,
+    check: Check,
+    group: Group,
+    fingerprint: Fingerprint,
+) -> list[Holding | None]:
+    """Returns who holds the checkpoint of this step; empty unless every host does, as its newest
+    or the one before. Collective: every rank must call."""
+    holding = None
+    if group.local_rank == 0:
+        newest_two = whole_steps(roots, owner, check)[:2]
+        folders = [root / folder_of(step) for root in roots]
+        folder = next((each for each in folders if each.is_dir()), None)
+        if step in newest_two and folder:
+            holding = Holding(group.host, step, fingerprint(Checkpoint(folder)))
+    answers = group.gather([group.local_rank == 0, holding])
+    holdings = [Holding(*content) if content else None for _, content in answers]
+    lacks = any(looked and not content for looked, content in answers)
+    return [] if lacks or len({each.sha256 for each in holdings if each}) > 1 else holdings
+
+
 def _all_holdings(
     roots: Sequence[Path], owner: Owner, check: Check, group: Group, fingerprint: Fingerprint
 ) -> list[Holding | None]:
@@ -159,7 +202,8 @@ def _all_holdings(
             failure = f"{group.host}: {error}" if group.ranks > 1 else str(error)
         else:
             if newest:
-                holding = Holding(group.host, newest.step, fingerprint(newest))
+                ranks = int(newest.state().get("ranks", 0))
+                holding = Holding(group.host, newest.step, fingerprint(newest), ranks)
     answers = group.gather([holding, failure])
     holdings = [Holding(*content) if content else None for content, _ in answers]
     # Checkpoints that are torn on one host do no harm while another has a whole one.
@@ -170,8 +214,8 @@ def _all_holdings(
 
 
 def _is_vouched_for(choice: Choice, holdings: Sequence[Holding | None], host: str) -> bool:
-    wanted = Holding(host, choice.step, choice.sha256)
-    return wanted in holdings
+    wanted = (host, choice.step, choice.sha256)
+    return any(wanted == holding[:3] for holding in holdings if holding)
 
 
 def _sent(
