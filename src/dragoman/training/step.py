@@ -34,6 +34,8 @@ class StepResult(NamedTuple):
     left_at: float
     """When ranks last parted, on this rank's monotonic clock: after the message, or after a
     synchronization."""
+    synchronized_s: float
+    """What a synchronization at its end has taken."""
 
 
 class StepMessage(NamedTuple):
@@ -97,8 +99,9 @@ class Stepper:
             gradients = updater.gradients(work, pieces)
             group.pulse.enter("agreement")
             has_gradients_at = time.perf_counter()
-            # The update of the step before came after its message.
+            # The update of the step before came after its message, as did a synchronization.
             so_far_s = has_gradients_at - begun + updater.update_s
+            so_far_s += before.synchronized_s if before else 0.0
             last = before.done if before else None
             message = self._exchange(gradients, state, so_far_s, interruption, last)
             if not message.ran_out_of_memory:
@@ -143,7 +146,7 @@ class Stepper:
             # Whatever happened until then, timed or not, made the others wait.
             ready_s=has_gradients_at - left_at - gradients.parts_s.get("communication", 0.0),
         )
-        return StepResult(state, done, message, parted_at)
+        return StepResult(state, done, message, parted_at, synchronized_s)
 
     def _exchange(
         self,
