@@ -22,7 +22,7 @@ settings.load_profile("fixed")
 
 HERE = Path(__file__).parent
 IN_LABS = (HERE / "hosts", HERE / "lab")
-MANY_RANKS = {"three", "four"}
+MANY_RANKS = {"three", "four", "three_in_modes"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,7 +4,8 @@
                    phase="backward", number=signal.SIGKILL))
 
 Phases are those that a rank says it enters: data, forward, backward, agreement, optimizer,
-evaluation, checkpoint. Production code knows nothing of it: Python itself reads `sitecustomize`.
+synchronization, evaluation, checkpoint. Production code knows nothing of it: Python itself reads
+`sitecustomize`.
 """
 
 import os
@@ -34,6 +35,7 @@ def fault(
     (place / "sitecustomize.py").write_text(SITECUSTOMIZE)
     return os.environ | {
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(place),
+        # What is tested may be a checkout other than the one that is installed.
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(place), os.environ.get("PYTHONPATH")])),
         "INJECTED_FAULT": f"{rank} {step} {phase} {int(number)}",
     }

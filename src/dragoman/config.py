@@ -4,6 +4,7 @@ Each key is documented where it is declared; `dragoman config --keys` prints tho
 """
 
 import difflib
+import math
 import os
 import re
 import tomllib
@@ -177,6 +178,24 @@ PRESETS: Mapping[str, Mapping[str, int]] = {
     # translation, one after the other, an encoder layer once a sentence (Kasai et al. 2021).
     "transformer-tiny-deep-shallow": _shape(8, 1, width=128, heads=4, filter=256),
     "transformer-deep-shallow": _shape(12, 1, width=512, heads=8, filter=2048),
+}
+
+
+@dataclass(frozen=True)
+class LocalMode:
+    """A mode in which workers take steps of their own: its defaults and its bound."""
+
+    defaults: Mapping[str, float]
+    most_steps: int
+    """Beyond which there is no published evidence that nothing is lost."""
+
+
+# local: SlowMo (Wang et al. 2020), which lost nothing on translation with 12 steps. Its authors'
+# code in fairseq takes a momentum of 0 for up to 16 workers, 0.2 for 32 and 0.5 for 64.
+# diloco: Douillard et al. 2023, with fewer steps than their 500, which followed a long exact phase.
+LOCAL_MODES: Mapping[str, LocalMode] = {
+    "local": LocalMode({"local_steps": 8, "outer_rate": 1.0, "outer_momentum": 0.2}, 12),
+    "diloco": LocalMode({"local_steps": 30, "outer_rate": 0.7, "outer_momentum": 0.9}, 500),
 }
 
 
@@ -532,6 +551,86 @@ class TrainingSettings(Section):
         return self
 
 
+class SyncSettings(Section):
+    """How the workers' gradients or weights become common; docs/sync.md compares the modes."""
+
+    mode: Literal["fp32", "bf16", "accumulate", "local", "diloco"] = "fp32"
+    """fp32: gradients are summed exactly in every update. bf16: half the bytes. accumulate: larger
+    and fewer updates. local, diloco: workers take steps of their own and then average what they
+    have learned, after few or after many steps."""
+    accumulate: Annotated[int, between(2, 64)] | None = None
+    """accumulate only: how many updates of the recipe become one. Steps, warm-up and intervals are
+    divided by it and rates raised by its square root, so that the run sees the same tokens."""
+    accumulate_applied: bool = False
+    """Whether the other keys are those of the larger updates already; set in the config of a run,
+    never to be set in a recipe."""
+    local_steps: Annotated[int, between(2, 500)] | None = None
+    """local and diloco: steps between two synchronizations; local: from 2 to 12, unset 8; diloco:
+    from 2 to 500, unset 30."""
+    group: Literal["rank", "host"] = "rank"
+    """local and diloco: who takes steps of its own, each worker, or all workers of a host together,
+    which then sum their gradients exactly in every step."""
+    outer_rate: Annotated[float, above(0, 2)] | None = None
+    """local and diloco: how much of the averaged change is applied; unset: 1 and 0.7."""
+    outer_momentum: Annotated[float, Field(ge=0.0, lt=1.0)] | None = None
+    """local and diloco: how much of the changes before is added to it; unset: 0.2 and 0.9, of which
+    diloco's is Nesterov's."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether workers take steps of their own between two synchronizations."""
+        return self.mode in LOCAL_MODES
+
+    @property
+    def window_steps(self) -> int:
+        """Returns the steps from one synchronization to the next."""
+        return (self.local_steps or 1) if self.is_local else 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def fill_from_mode(cls, given: Any) -> Any:
+        mode = given.get("mode") if isinstance(given, dict) else None
+        if not isinstance(mode, str) or mode not in LOCAL_MODES:
+            return given
+        return {**LOCAL_MODES[mode].defaults, **given}
+
+    @model_validator(mode="after")
+    def keys_belong_to_the_mode(self) -> Self:
+        of_accumulate: dict[str, object] = {
+            "accumulate": self.accumulate,
+            "accumulate_applied": self.accumulate_applied or None,
+        }
+        of_local: dict[str, object] = {
+            "local_steps": self.local_steps,
+            "outer_rate": self.outer_rate,
+            "outer_momentum": self.outer_momentum,
+            "group": None if self.group == "rank" else self.group,
+        }
+        if self.mode == "accumulate":
+            if self.accumulate is None:
+                raise ValueError(
+                    "sync.mode = 'accumulate' needs sync.accumulate, by which updates get larger"
+                )
+            foreign = of_local
+        else:
+            foreign = of_accumulate | ({} if self.is_local else of_local)
+        for key, value in foreign.items():
+            if value is not None:
+                raise ValueError(
+                    f"sync.{key} = {value!r} means nothing with sync.mode = {self.mode!r}; remove "
+                    "it, or choose another mode"
+                )
+        if self.is_local and self.local_steps is not None:
+            most = LOCAL_MODES[self.mode].most_steps
+            if self.local_steps > most:
+                raise ValueError(
+                    f"sync.local_steps = {self.local_steps} is more than the {most} that there is "
+                    f"evidence for with sync.mode = {self.mode!r}; lower it, or set sync.mode = "
+                    "'diloco', which is made for more"
+                )
+        return self
+
+
 class EvaluationSettings(Section):
     every_steps: Steps = 2000
     """Evaluate loss, BLEU and chrF every this many updates, and after the last."""
@@ -628,6 +727,7 @@ class Config(Section):
     training: TrainingSettings
     schedule: ScheduleSettings = ScheduleSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
+    sync: SyncSettings = SyncSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
     decoding: DecodingSettings = DecodingSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
@@ -693,9 +793,66 @@ class Config(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def sync_goes_with_the_rest(self) -> Self:
+        mode, optimizer = self.sync.mode, self.optimizer
+        if self.training.sharding == "full" and (self.sync.is_local or mode == "bf16"):
+            raise ValueError(
+                f"sync.mode = {mode!r} needs workers that hold the whole model, and "
+                "training.sharding = 'full' leaves each a part; set one of them back"
+            )
+        if self.sync.is_local and optimizer.kind == "schedule-free":
+            raise ValueError(
+                f"sync.mode = {mode!r} averages the weights that train, and optimizer.kind = "
+                "'schedule-free' has an average of its own to translate with; set one of them back"
+            )
+        if self.sync.is_local and optimizer.average_decay:
+            raise ValueError(
+                f"sync.mode = {mode!r} has common weights only after each synchronization, and "
+                f"optimizer.average_decay = {optimizer.average_decay:g} averages those of every "
+                "step; set one of them back"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def accumulates(self) -> Self:
+        """Returns the config of the larger updates; after all other checks."""
+        times = self.sync.accumulate
+        if times is None or self.sync.accumulate_applied:
+            return self
+        return type(self).model_validate(_with_larger_updates(self, times))
+
     @property
     def prepared_folder(self) -> Path:
         return Path(self.data.prepared or Path("prepared") / self.name)
+
+
+def _with_larger_updates(config: Config, times: int) -> dict[str, Any]:
+    """Returns the settings of a run whose updates are `times` as large, over the same tokens.
+
+    What counts updates is divided. Rates are raised by the square root, which keeps the noise of
+    Adam's steps over the same tokens what it was (Malladi et al. 2022). Noam's formula does that by
+    itself: at a step that is divided, with a warm-up that is divided, it is higher by the root.
+    """
+    tree = config.model_dump()
+    training, schedule, optimizer = tree["training"], tree["schedule"], tree["optimizer"]
+    training["tokens_per_update"] *= times
+    schedule["peak"] *= math.sqrt(times)
+    schedule["final"] *= math.sqrt(times)
+    optimizer["average_decay"] **= times
+    counts = (
+        (training, "steps"),
+        (training, "compare_every_steps"),
+        (schedule, "warmup_steps"),
+        (tree["evaluation"], "every_steps"),
+        (tree["checkpoints"], "every_steps"),
+        (tree["checkpoints"], "memory_every_steps"),
+    )
+    for section, key in counts:
+        if section[key] is not None:
+            section[key] = -(-section[key] // times)
+    tree["sync"]["accumulate_applied"] = True
+    return tree
 
 
 def load_config(recipe: Path | str, overrides: Overrides = ()) -> Config:

@@ -32,9 +32,9 @@ class Played:
         files = sorted((self.folder / scenario).glob("seen-*.json"))
         return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
-    def said(self, scenario: str) -> str:
+    def said(self, scenario: str, name: str = "") -> str:
         """The one sentence with which all ranks have stopped; rank 0 says it."""
-        first, *others = self.seen(scenario)
+        first, *others = [seen[name] if name else seen for seen in self.seen(scenario)]
         assert [other["error"] for other in others] == ["FailedElsewhereError"] * len(others)
         return first["says"]
 
@@ -127,6 +127,16 @@ def two(play) -> Played:
         ),
         exit_code=1,
     )
+
+
+@pytest.fixture(scope="session")
+def two_in_modes(play) -> Played:
+    return play(2, "bf16", "local_steps", "local_not_finite", "local_hosts")
+
+
+@pytest.fixture(scope="session")
+def three_in_modes(play) -> Played:
+    return play(3, "bf16", "host_islands")
 
 
 @pytest.fixture(scope="session")

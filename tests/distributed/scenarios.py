@@ -24,6 +24,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.config import Config, parse_config
 from dragoman.distributed.group import Group, join
+from dragoman.distributed.pulse import ONE_HOST_SILENT_S
 from dragoman.errors import DragomanError, FailedElsewhereError
 from dragoman.rundir import RunDir
 from dragoman.sync import Replicas
@@ -96,17 +97,17 @@ class Stage:
 
 @contextmanager
 def _weights_after_updates():
-    """Name -> hash of each tensor, as it was after the last update."""
+    """Name -> hash of each tensor, as it was after the last update, and common again."""
     hashes: dict[str, str] = {}
-    real = Updater.update
+    real = Updater.synchronize
 
-    def update(self, *inputs):
-        done = real(self, *inputs)
+    def synchronize(self):
+        seconds = real(self)
         for name, tensor in self.objective.model.state_dict().items():
             hashes[name] = hashlib.sha256(whole(tensor).numpy().tobytes()).hexdigest()
-        return done
+        return seconds
 
-    with patch.object(Updater, "update", update):
+    with patch.object(Updater, "synchronize", synchronize):
         yield hashes
 
 
@@ -177,6 +178,100 @@ def sharded_optimizers(stage: Stage) -> Seen:
         stage.train(*settings, "training.steps=6", run=kind)
         seen[kind] = stage.train(*settings, "training.sharding=full", run=kind)
     return seen
+
+
+def bf16(stage: Stage) -> Seen:
+    """Beside a run in fp32; then with memory that runs out while buckets are on their way."""
+    settings = ("model.dropout=0.1", "training.steps=20")
+    with _small_buckets():
+        exact = stage.train(*settings, run="exact")
+        halved = stage.train(*settings, "sync.mode=bf16", run="bf16")
+        short = stage.train(*settings, "sync.mode=bf16", "training.steps=9", run="stopped")
+        again = stage.train(*settings, "sync.mode=bf16", run="stopped")
+    with ExitStack() as entered:
+        for rank, step, phase in ((1, 2, "backward"), (0, 4, "forward")):
+            entered.enter_context(injection.fail_at(stage.group, rank, step, phase))
+        entered.enter_context(_small_buckets())
+        out_of_memory = stage.train("sync.mode=bf16", run="out-of-memory")
+    with _small_buckets():
+        undisturbed = stage.train("sync.mode=bf16", run="undisturbed")
+    return {
+        "exact": exact,
+        "bf16": halved,
+        "parts": [short],
+        "stopped": again,
+        "out-of-memory": out_of_memory,
+        "undisturbed": undisturbed,
+    }
+
+
+LOCAL = {
+    "local": ("sync.mode=local", "sync.local_steps=4"),
+    "diloco": ("sync.mode=diloco", "sync.local_steps=6"),
+}
+
+
+def local_steps(stage: Stage) -> Seen:
+    """Each mode undisturbed, stopped inside a window by a signal, and with all that may happen."""
+    settings = ("model.dropout=0.1", "training.steps=22", "evaluation.every_steps=9")
+    seen: Seen = {"exact": stage.train(*settings, run="exact")}
+    for mode, of_mode in LOCAL.items():
+        changes = (*settings, *of_mode)
+        seen[mode] = stage.train(*changes, run=mode)
+        with injection.signal_at(stage.group, rank=1, step=9):
+            seen[f"{mode}-first"] = stage.train(*changes, run=f"{mode}-stopped")
+        seen[f"{mode}-stopped"] = stage.train(*changes, run=f"{mode}-stopped")
+    with ExitStack() as entered:
+        for rank, step, phase in ((1, 2, "backward"), (0, 7, "forward")):
+            entered.enter_context(injection.fail_at(stage.group, rank, step, phase))
+        seen["short"] = stage.train(*LOCAL["local"], run="short")
+    seen["whole"] = stage.train(*LOCAL["local"], run="whole")
+    return seen
+
+
+def local_not_finite(stage: Stage) -> Seen:
+    """A gradient that is not finite on one rank, inside a window and at its end, and a rollback."""
+    seen = {}
+    for step in (3, 4):
+        with injection.nan_at(stage.group, rank=1, step=step):
+            seen[f"nan-{step}"] = stage.train(
+                *LOCAL["local"], "training.precision=fp16", run=f"nan-{step}"
+            )
+    with (
+        patch("dragoman.training.divergence.WINDOW", 2),
+        injection.nan_at(stage.group, rank=1, step=7),
+    ):
+        seen["rollback"] = stage.train(
+            *LOCAL["local"],
+            *("training.max_skipped=0", "training.max_rollbacks=1", "checkpoints.every_steps=1"),
+            run="rollback",
+        )
+    return seen
+
+
+def local_hosts(stage: Stage) -> Seen:
+    """Every rank on a host of its own that keeps its own checkpoints; one of them is then lost."""
+    run = f"host{stage.group.rank}/run"
+    settings = (*LOCAL["local"], "model.dropout=0.1", "training.steps=16")
+    with stage.hosts():
+        first = stage.train(*settings, "training.steps=8", run=run)
+        if stage.group.rank == 1:  # as if it had been killed before it could save
+            shutil.rmtree(stage.folder / run / "checkpoints" / "step-00000008")
+        second = stage.train(*settings, run=run)
+        if stage.group.rank == 1:
+            shutil.rmtree(stage.folder / run / "checkpoints")
+        lost = stage.train(*settings, "training.steps=20", run=run)
+    together = stage.train(*settings, run="together")
+    return {"parts": [first], "resumed": second, "lost": lost, "together": together}
+
+
+def host_islands(stage: Stage) -> Seen:
+    """Ranks 0 and 1 are one host and the last another: exact within, synchronized between."""
+    last = stage.group.ranks - 1
+    name = "host1" if stage.group.rank == last else "host0"
+    with patch.object(Group, "host", property(lambda group: name)):
+        seen = stage.train(*LOCAL["local"], "sync.group=host", "training.steps=12")
+    return {"run": seen}
 
 
 def sharded(stage: Stage) -> Seen:
@@ -324,6 +419,11 @@ SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
         plain,
         with_dropout,
         optimizers,
+        bf16,
+        local_steps,
+        local_not_finite,
+        local_hosts,
+        host_islands,
         sharded_optimizers,
         sharded,
         sharded_fp16,
@@ -348,7 +448,8 @@ SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
 
 def main(recipe: Path, folder: Path, names: list[str]) -> None:
     torch.set_num_threads(1)
-    with join("cpu") as group:
+    # All ranks are on this machine, where silence only means that it is busy.
+    with patch("dragoman.distributed.group.SILENT_S", ONE_HOST_SILENT_S), join("cpu") as group:
         for name in names:
             stage = Stage(group, recipe, folder / name)
             seen = SCENARIOS[name](stage)

@@ -166,7 +166,7 @@ def test_what_is_whole_is_accepted(made):
     for path in (made.prepared, made.run.root, made.checkpoint):
         assert not refused_in_a_sentence("inspect", path)
     verify(Checkpoint(made.checkpoint))
-    check_for(made.model, made.config.optimizer)(Checkpoint(made.checkpoint))
+    check_for(made.model, made.config)(Checkpoint(made.checkpoint))
     check_data(made.run, PreparedData.open(made.prepared).passport)
     assert load_cluster_from(made, HOSTS.encode()).hosts
 
@@ -231,7 +231,7 @@ def test_checkpoint_manifests(made):
 def test_checkpoint_states_with_the_right_hashes(made, tmp_path):
     copied = tmp_path / "run" / "checkpoints" / "step-00000004"
     shutil.copytree(made.checkpoint, copied)
-    usable = check_for(made.model, made.config.optimizer)
+    usable = check_for(made.model, made.config)
     refused = []
 
     @examples(150)

@@ -7,7 +7,7 @@ import signal
 import pytest
 from digits_language import write_recipe
 from injected import fault
-from processes import dragoman, losses, start_dragoman, wait_for_step
+from processes import dragoman, losses, sentence, start_dragoman, wait_for_step
 from safetensors.numpy import load_file
 
 pytestmark = pytest.mark.timeout(600)  # up to six runs, each of which imports torch
@@ -89,6 +89,53 @@ def test_a_killed_run_goes_on_bit_for_bit_with_every_optimizer(digits, tmp_path,
     ]
     assert same(*states)
     assert set(states[0]) != set()
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        ("sync.mode=local", "sync.local_steps=4"),
+        pytest.param(("sync.mode=diloco", "sync.local_steps=6"), marks=pytest.mark.cluster),
+        pytest.param(("sync.mode=bf16",), marks=pytest.mark.cluster),
+        pytest.param(("sync.mode=accumulate", "sync.accumulate=2"), marks=pytest.mark.cluster),
+    ],
+    ids=["local", "diloco", "bf16", "accumulate"],
+)
+def test_a_rank_killed_between_two_synchronizations_or_in_one_changes_nothing(
+    digits, tmp_path, mode
+):
+    """Inside a window, then while weights are averaged, or where there is none, in the update."""
+    settings = [word for change in mode for word in ("--set", change)]
+    run, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
+    command = ["train", digits, "--workers", 2, *settings]
+    assert dragoman(*command, "--run", undisturbed).returncode == 0
+    has_windows = "local_steps" in mode[-1]
+    for rank, step, phase in (
+        (1, 6, "backward"),
+        (0, 12 if has_windows else 9, "synchronization" if has_windows else "optimizer"),
+    ):
+        broken = dragoman(*command, "--run", run, env=fault(tmp_path, rank, step, phase))
+        assert broken.returncode == 1, f"{phase}: {broken.stdout}{broken.stderr}"
+        assert "was ended by SIGKILL" in broken.stderr, phase
+    done = dragoman(*command, "--run", run)
+    assert done.returncode == 0, done.stderr
+    assert losses(run) == losses(undisturbed)
+    assert same(weights(run), weights(undisturbed))
+    states = [
+        load_file(each / "checkpoints" / "latest" / "optimizer.safetensors")
+        for each in (run, undisturbed)
+    ]
+    assert same(*states)
+
+
+def test_a_run_of_one_mode_is_not_continued_in_another(digits, tmp_path):
+    command = ["train", digits, "--run", tmp_path / "run"]
+    first = dragoman(*command, "--set", "training.steps=4", "--set", "sync.mode=local")
+    assert first.returncode == 0, first.stderr
+    before = weights(tmp_path / "run")
+    said = sentence(dragoman(*command), code=2)
+    assert "was started with sync.local_steps = 8, and now it is None (and 3 more keys)" in said
+    assert same(weights(tmp_path / "run"), before)
 
 
 @pytest.mark.cluster

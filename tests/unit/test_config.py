@@ -376,3 +376,74 @@ def test_micro_batches_are_a_number_or_found(text):
         message = refused(text, overrides=[f"training.micro_batch_tokens={value}"])
         assert "training.micro_batch_tokens = " in message
         assert 'from 1 to 1,000,000,000, or "auto"' in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["sync.mode=turbo"], ["sync.mode", "'fp32', 'bf16', 'accumulate', 'local' or 'diloco'"]),
+        (["sync.mode=local", "sync.local_steps=13"], ["sync.local_steps = 13", "'diloco'"]),
+        (["sync.mode=local", "sync.local_steps=1"], ["sync.local_steps = 1", "from 2 to 500"]),
+        (["sync.mode=bf16", "sync.local_steps=4"], ["sync.local_steps = 4", "sync.mode = 'bf16'"]),
+        (["sync.group=host"], ["sync.group = 'host'", "sync.mode = 'fp32'"]),
+        (["sync.accumulate=4"], ["sync.accumulate = 4", "sync.mode = 'fp32'"]),
+        (["sync.accumulate_applied=true"], ["sync.accumulate_applied", "sync.mode = 'fp32'"]),
+        (["sync.mode=accumulate"], ["sync.mode = 'accumulate' needs sync.accumulate"]),
+        (["sync.mode=local", "sync.outer_momentum=1.0"], ["sync.outer_momentum = 1.0"]),
+        (
+            ["sync.mode=accumulate", "sync.accumulate=64", "training.tokens_per_update=100000000"],
+            ["training.tokens_per_update = 6400000000"],
+        ),
+        *(
+            (
+                [f"sync.mode={mode}", "training.sharding=full"],
+                [f"sync.mode = '{mode}'", "training.sharding = 'full'"],
+            )
+            for mode in ("bf16", "local", "diloco")
+        ),
+        (
+            ["sync.mode=local", "optimizer.kind=schedule-free", "schedule.kind=constant"],
+            ["sync.mode = 'local'", "optimizer.kind = 'schedule-free'"],
+        ),
+        (
+            ["sync.mode=diloco", "optimizer.average_decay=0.99"],
+            ["sync.mode = 'diloco'", "optimizer.average_decay = 0.99"],
+        ),
+    ],
+)
+def test_a_way_to_synchronize_that_makes_no_sense_is_refused_with_the_keys(text, changes, words):
+    message = refused(text, overrides=changes)
+    assert all(word in message for word in words), message
+    assert "\n" not in message
+
+
+def test_a_config_from_before_there_were_modes_is_exact(text):
+    config = parse_config(text, "x.toml")
+    assert (config.sync.mode, config.sync.is_local, config.sync.window_steps) == ("fp32", False, 1)
+
+
+@pytest.mark.parametrize(("mode", "steps", "outer"), [("local", 8, 1.0), ("diloco", 30, 0.7)])
+def test_modes_with_steps_of_their_own_have_defaults_that_the_config_shows(
+    text, mode, steps, outer
+):
+    config = parse_config(text, "x.toml", [f"sync.mode={mode}"])
+    assert (config.sync.window_steps, config.sync.outer_rate) == (steps, outer)
+    assert f"local_steps = {steps}" in dump_config(config)
+    assert parse_config(dump_config(config), "x.toml") == config
+
+
+def test_larger_updates_see_the_same_tokens_and_are_converted_once(text):
+    plain = parse_config(text, "x.toml")
+    larger = parse_config(text, "x.toml", ["sync.mode=accumulate", "sync.accumulate=4"])
+    assert larger.training.tokens_per_update == 4 * plain.training.tokens_per_update
+    assert (plain.training.steps, larger.training.steps) == (20, 5)
+    assert (plain.schedule.warmup_steps, larger.schedule.warmup_steps) == (20, 5)
+    assert (plain.evaluation.every_steps, larger.evaluation.every_steps) == (10, 3)
+    assert (plain.checkpoints.every_steps, larger.checkpoints.every_steps) == (5, 2)
+    assert larger.sync.accumulate_applied
+    assert parse_config(dump_config(larger), "x.toml") == larger
+
+
+def test_the_average_of_larger_updates_is_of_as_many_tokens(text):
+    changes = ["sync.mode=accumulate", "sync.accumulate=2", "optimizer.average_decay=0.9"]
+    assert parse_config(text, "x.toml", changes).optimizer.average_decay == pytest.approx(0.81)

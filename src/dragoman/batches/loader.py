@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ class StepBatches(NamedTuple):
     """Their indices in the global batch, which determine their dropout."""
     tokens: int
     """Target tokens of the whole step, over all ranks."""
+    summed_tokens: int
+    """Of the ranks whose gradients are added to this one's: what their sum is divided by."""
     most_passes: int
     """Micro-batches of the rank that has the most."""
     amounts: Amounts
@@ -44,7 +47,10 @@ class Loader:
         group: Group,
         first_step: int,
         dropout: SubwordDropout | None = None,
+        summed_ranks: Sequence[int] | None = None,
     ) -> None:
+        """`summed_ranks`: whose gradients are added to this rank's; None: those of all ranks."""
+        self._summed_ranks = summed_ranks or range(group.ranks)
         self._shards, self._plan, self._tokenizer, self._group = shards, plan, tokenizer, group
         self._dropout = dropout
         self._ready: queue.Queue[StepBatches | Exception] = queue.Queue(STEPS_AHEAD)
@@ -92,21 +98,31 @@ class Loader:
         batch = self._plan.batch(step)
         shares = share_out(batch.micro_batches, self._group.ranks)
         numbers = shares[self._group.rank]
-        tokens = batch.tokens
+        summed = {number for rank in self._summed_ranks for number in shares[rank]}
         if self._dropout:
             loaded = [
                 self._resegmented(step, number, micro_batch, with_source=number in numbers)
                 for number, micro_batch in enumerate(batch.micro_batches)
             ]
             # Of the whole step, since the gradient is divided by it on every rank.
-            tokens = sum(len(pair.target) for pairs in loaded for pair in pairs)
+            tokens_of = [sum(len(pair.target) for pair in pairs) for pairs in loaded]
             own = [loaded[number] for number in numbers]
         else:
+            tokens_of = [
+                int(self._plan.lengths[micro_batch.pairs, 1].sum())
+                for micro_batch in batch.micro_batches
+            ]
             own = [self._pairs(batch.micro_batches[number]) for number in numbers]
         batches = [collate(pairs, self._tokenizer.start, self._tokenizer.padding) for pairs in own]
         lengths = [np.array([(len(s), len(t)) for s, t in pairs]) for pairs in own]
         return StepBatches(
-            step, batches, numbers, tokens, max(map(len, shares)), amounts_of(lengths)
+            step=step,
+            batches=batches,
+            numbers=numbers,
+            tokens=sum(tokens_of),
+            summed_tokens=sum(tokens_of[number] for number in summed),
+            most_passes=max(map(len, shares)),
+            amounts=amounts_of(lengths),
         )
 
     def _pairs(self, micro_batch: MicroBatch) -> list[PairIds]:

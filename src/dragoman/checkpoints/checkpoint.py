@@ -19,6 +19,7 @@ from dragoman.checkpoints.names import (
     folder_of,
     step_of,
 )
+from dragoman.checkpoints.schema import read_manifest
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import read_json, sha256_of
 
@@ -65,6 +66,13 @@ class Checkpoint:
         path = self.folder / MANIFEST
         return sha256_of(path) if path.is_file() else ""
 
+    def weights_sha256(self) -> str:
+        """Returns the hash of the weights, as the manifest has it; empty if there is none."""
+        if not (self.folder / MANIFEST).is_file():
+            return ""
+        saved = read_manifest(self.folder).files.get(MODEL)
+        return saved.sha256 if saved else ""
+
 
 def average(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:
     """Returns the mean of several checkpoints' weights, summed in fp64."""
@@ -102,6 +110,15 @@ def check_tensors(path: Path, shapes: Shapes, may_be_empty: bool = False) -> Non
                     raise CorruptFileError(
                         f"{path}: tensor {name!r} holds values that are not finite"
                     )
+    except (OSError, safetensors.SafetensorError) as error:
+        raise CorruptFileError(f"{path}: cannot be read ({error})") from error
+
+
+def tensor_names(path: Path) -> list[str]:
+    """Returns the names of the tensors in a file, without reading them."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            return [*file.keys()]
     except (OSError, safetensors.SafetensorError) as error:
         raise CorruptFileError(f"{path}: cannot be read ({error})") from error
 

@@ -102,12 +102,21 @@ def whole_steps(
     return [checkpoint.step for checkpoint in _whole(candidates, owner, check)]
 
 
-def find_equal(roots: Sequence[Path], step: int, manifest_sha256: str) -> Checkpoint | None:
-    """Returns the checkpoint of a step with this manifest, which another process has verified."""
+Fingerprint = Callable[[Checkpoint], str]
+"""Returns a hash that is equal for checkpoints from which a run can go on together."""
+
+
+def find_equal(
+    roots: Sequence[Path],
+    step: int,
+    sha256: str,
+    fingerprint: Fingerprint = Checkpoint.manifest_sha256,
+) -> Checkpoint | None:
+    """Returns the checkpoint of a step with this fingerprint, verified by another process."""
     for root in roots:
         for folder in (folder_of(step), REPLACED + folder_of(step)):
             checkpoint = Checkpoint(root / folder)
-            if manifest_sha256 and checkpoint.manifest_sha256() == manifest_sha256:
+            if sha256 and fingerprint(checkpoint) == sha256:
                 return checkpoint
     return None
 

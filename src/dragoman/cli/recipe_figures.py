@@ -1,14 +1,14 @@
 """The figures that follow from a config before anything runs. Pure, without torch."""
 
 from dragoman.config import Config
-from dragoman.model.size import activation_bytes, size_of
+from dragoman.model.size import Size, activation_bytes, size_of
 from dragoman.training.schedule import peak_of
 
 
 def figures(config: Config, workers: int) -> list[tuple[str, str]]:
     """Returns (name, value in words), the most asked for first."""
     training = config.training
-    size = size_of(config.model, config.tokenizer.vocabulary, config.optimizer)
+    size = size_of(config.model, config.tokenizer.vocabulary, config.optimizer, config.sync)
     micro_batches = 1
     while micro_batches * training.pairs_fill_tokens < training.tokens_per_update:
         micro_batches *= 2
@@ -16,9 +16,13 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
     activations = activation_bytes(config.model, training.micro_batch_limit)
     is_open = training.micro_batch_tokens == "auto"
     shared = -(-micro_batches // workers)
-    of_optimizer = {"adamw": "Adam", "schedule-free": "Schedule-Free", "muon": "Muon and Adam"}[
-        config.optimizer.kind
-    ] + (", average" if size.average_bytes else "")
+    of_optimizer = (
+        {"adamw": "Adam", "schedule-free": "Schedule-Free", "muon": "Muon and Adam"}[
+            config.optimizer.kind
+        ]
+        + (", average" if size.average_bytes else "")
+        + (", outer step" if size.outer_bytes else "")
+    )
     state = size.state_bytes
     if training.sharding == "full" and workers > 1:
         # Gradients that wait for more micro-batches to be added are not sharded yet.
@@ -43,7 +47,7 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
             f"{size.checkpoint_bytes / 1e6:,.1f} MB, of which translating needs "
             f"{size.weight_bytes / 1e6:,.1f}",
         ),
-        ("gradients on the wire", f"{size.gradient_bytes / 1e6:,.1f} MB per step in fp32"),
+        _on_the_wire(config, size),
         (
             "tokens per update",
             f"{training.tokens_per_update:,} target tokens, all workers together",
@@ -63,6 +67,16 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
         ("peak learning rate", f"{peak.rate:.3e} at step {peak.step:,} ({config.schedule.kind})"),
         ("ends", "; ".join(_stop_rules(config))),
     ]
+
+
+def _on_the_wire(config: Config, size: Size) -> tuple[str, str]:
+    megabytes = size.gradient_bytes / 1e6
+    if config.sync.is_local:
+        steps = config.sync.window_steps
+        return "weights on the wire", f"{megabytes:,.1f} MB once in {steps} steps in fp32"
+    if config.sync.mode == "bf16":
+        return "gradients on the wire", f"{megabytes / 2:,.1f} MB per step in bf16"
+    return "gradients on the wire", f"{megabytes:,.1f} MB per step in fp32"
 
 
 def _stop_rules(config: Config) -> list[str]:

@@ -4,6 +4,8 @@ Both gloo and NCCL pass large tensors around a ring: each rank sends 2 (n - 1) /
 of the gradients for an all-reduce, half of that for a gather or a scatter.
 """
 
+from dragoman.config import SyncSettings
+
 ETHERNET_HEADER = 14
 IP_AND_TCP_HEADERS = 52
 """Header bytes of IPv4 and TCP with timestamps."""
@@ -23,6 +25,52 @@ def bytes_per_step(
     share = (ranks - 1) / ranks
     volume = 4.0 * parameters * share * (2 * passes + 1 if sharded else 2)
     return volume * ranks if ranks_on_host == ranks else volume
+
+
+def bytes_of_mode(
+    sync: SyncSettings,
+    parameters: int,
+    ranks: int,
+    ranks_on_host: int,
+    hosts: int,
+    ends_window: bool = True,
+) -> float:
+    """Returns the bytes a host sends in a step of this mode, where ranks hold the whole model.
+
+    `ends_window`: whether the step ends with a synchronization, where not every step does.
+    """
+    exact = bytes_per_step(parameters, ranks, ranks_on_host, sharded=False)
+    if sync.mode == "bf16":
+        return _bf16_bytes(parameters, ranks, ranks_on_host)
+    if not sync.is_local:
+        return exact
+    if sync.group == "host":
+        if hosts == 1:  # one group of all workers, whose weights are always common
+            return exact
+        exact = bytes_per_step(parameters, hosts, 1, sharded=False)
+    return exact if ends_window else 0.0
+
+
+def mean_bytes_of_mode(
+    sync: SyncSettings, parameters: int, ranks: int, ranks_on_host: int, hosts: int
+) -> float:
+    """Returns the bytes a host sends in a step of this mode, as the mean over a window."""
+    quiet, last = (
+        bytes_of_mode(sync, parameters, ranks, ranks_on_host, hosts, ends_window)
+        for ends_window in (False, True)
+    )
+    return quiet + (last - quiet) / sync.window_steps
+
+
+def _bf16_bytes(parameters: int, ranks: int, ranks_on_host: int) -> float:
+    """Slices go from every rank to every other, and their sums around a ring."""
+    if ranks == 1:
+        return 0.0
+    volume = 2.0 * parameters
+    around = volume * (ranks - 1) / ranks
+    if ranks_on_host == ranks:
+        return 2 * around * ranks
+    return volume * ranks_on_host * (ranks - ranks_on_host) / ranks + around
 
 
 def on_the_wire(payload: float, mtu: int) -> float:

@@ -17,7 +17,7 @@ USED_SHARE = 0.8
 def room_on_cpu(size: Size, workers: int) -> int:
     """Returns the bytes for weights, gradients and activations of each worker of this machine."""
     # A save copies weights and optimizer while training goes on.
-    reserved = size.optimizer_bytes + size.weight_bytes + size.optimizer_bytes
+    reserved = size.optimizer_bytes + size.weight_bytes + size.optimizer_bytes + size.outer_bytes
     return int(USED_SHARE * free_bytes() / workers) - reserved
 
 

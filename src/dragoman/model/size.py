@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from dragoman.batches.amounts import Amounts
-from dragoman.config import ModelSettings, OptimizerSettings
+from dragoman.config import ModelSettings, OptimizerSettings, SyncSettings
 
 FP32_BYTES = 4
 
@@ -17,22 +17,32 @@ class Size(NamedTuple):
     optimizer_bytes: int
     average_bytes: int
     """Of a second set of weights, where an average translates and not the weights that train."""
+    outer_bytes: int = 0
+    """Where workers take steps of their own: of the common weights, of the outer momentum, and of
+    the differences while they synchronize, one third each."""
 
     @property
     def state_bytes(self) -> int:
         """Returns the bytes that a device holds before the first activation."""
-        return self.weight_bytes + self.gradient_bytes + self.optimizer_bytes + self.average_bytes
+        training = self.weight_bytes + self.gradient_bytes + self.optimizer_bytes
+        return training + self.average_bytes + self.outer_bytes
 
     @property
     def checkpoint_bytes(self) -> int:
-        """Returns the bytes of a checkpoint's tensors, which are almost all of it."""
-        return self.weight_bytes + self.optimizer_bytes + self.average_bytes
+        """Returns the bytes of a checkpoint's tensors, which are almost all of it.
+
+        Where workers take steps of their own, of a host with one worker: each more adds its
+        optimizer's.
+        """
+        translating = self.weight_bytes + self.average_bytes
+        return translating + self.optimizer_bytes + self.outer_bytes // 3
 
 
 def size_of(
     model: ModelSettings,
     vocabulary: int,
     optimizer: OptimizerSettings | None = None,
+    sync: SyncSettings | None = None,
     mean_length: int = 30,
 ) -> Size:
     """Without an `optimizer`, the size is that of a model which AdamW trains."""
@@ -49,6 +59,7 @@ def size_of(
         gradient_bytes=FP32_BYTES * parameters,
         optimizer_bytes=FP32_BYTES * states,
         average_bytes=FP32_BYTES * parameters if optimizer.averages else 0,
+        outer_bytes=3 * FP32_BYTES * parameters if sync and sync.is_local else 0,
     )
 
 

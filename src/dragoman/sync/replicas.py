@@ -1,4 +1,4 @@
-"""Every rank holds the whole model, and gradients are summed over ranks during backward.
+"""Every rank holds the whole model, and gradients are summed over an island during backward.
 
 Torch's DDP does the work: it hands over gradients in buckets as soon as backward has made them.
 All ranks send the same buckets in the same order, so a rank that cannot make its own still has to
@@ -14,6 +14,8 @@ from torch.nn.parallel import DistributedDataParallel
 from dragoman.batches.collate import Batch, smallest_batch
 from dragoman.distributed.group import Group
 from dragoman.model.loss import LossSums, Objective
+from dragoman.sync.compressed import Bf16Sums
+from dragoman.sync.islands import Islands
 from dragoman.sync.memory import free_memory
 from dragoman.sync.stopwatch import Mark, Stopwatch
 
@@ -21,9 +23,18 @@ from dragoman.sync.stopwatch import Mark, Stopwatch
 class Replicas:
     knows_exposed = True
 
-    def __init__(self, objective: Objective, group: Group) -> None:
-        """Collective: every rank must call; weights are taken from rank 0."""
+    def __init__(
+        self, objective: Objective, group: Group, islands: Islands, in_bf16: bool = False
+    ) -> None:
+        """`in_bf16`: gradients travel as bf16.
+
+        Collective: every rank must call; weights are taken from the first rank of the island.
+        """
         self._objective, self._group = objective.to(group.device), group
+        self._ranks, self._channel = len(islands.members), islands.inside
+        self._compressed: Bf16Sums | None = None
+        if in_bf16 and self._ranks > 1:
+            self._compressed = Bf16Sums(group.device)
         self._sent: list[Future[Tensor]] = []  # of the current step, in the order of the buckets
         self._stopwatch = Stopwatch(group.device)
         self.last_ready: Mark | None = None
@@ -69,13 +80,18 @@ class Replicas:
         free_memory(self._group.device)
         self._parallel = self._tied_together(init_sync=False)
 
+    def close(self) -> None:
+        if self._compressed:
+            self._compressed.close()
+
     def _tied_together(self, init_sync: bool) -> DistributedDataParallel | None:
-        if self._group.ranks == 1:
+        if self._ranks == 1:
             return None
         device = self._group.device
         parallel = DistributedDataParallel(
             self._objective,
             device_ids=[device] if device.type == "cuda" else None,
+            process_group=self._channel,
             init_sync=init_sync,
             gradient_as_bucket_view=True,
             forward_sync_buffers=False,
@@ -104,8 +120,12 @@ class Replicas:
             at_once.set_result(bucket.buffer())
             return at_once
         self.last_ready = self._stopwatch.mark()
-        work = dist.all_reduce(bucket.buffer(), async_op=True)
-        assert work
-        travelling: Future[Tensor] = work.get_future().then(lambda done: done.value()[0])
+        travelling: Future[Tensor]
+        if self._compressed:
+            travelling = self._compressed.begin(bucket.buffer())
+        else:
+            work = dist.all_reduce(bucket.buffer(), group=self._channel, async_op=True)
+            assert work
+            travelling = work.get_future().then(lambda done: done.value()[0])
         self._sent.append(travelling)
         return travelling

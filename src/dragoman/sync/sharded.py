@@ -62,5 +62,8 @@ class Sharded:
             "lower training.micro_batch_tokens, or add ranks"
         )
 
+    def close(self) -> None:
+        """Nothing is left to end."""
+
     def renew(self) -> None:
         raise AssertionError("a sharded step is never retried")

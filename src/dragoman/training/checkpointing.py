@@ -25,8 +25,10 @@ from dragoman.distributed.group import Group
 from dragoman.errors import RunError
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import Passport
+from dragoman.sync.window import Window
 from dragoman.telemetry.events import CheckpointSaved, Incident
 from dragoman.tokenizer import Tokenizer
+from dragoman.training.local_state import keeper_of_each
 from dragoman.training.recorder import Recorder
 from dragoman.training.resume import check_for
 from dragoman.training.state import RunState
@@ -50,7 +52,7 @@ def forget_memory(roots: Sequence[Path]) -> None:
 
 
 def owner_of(run_id: str, config: Config, passport: Passport) -> Owner:
-    """Returns what marks a checkpoint as this run's: its id, data, model and batches.
+    """Returns what marks a checkpoint as this run's: its id, data, model, batches and sync.mode.
 
     Checkpoints of versions that knew of no ids are judged by the rest.
     """
@@ -58,7 +60,13 @@ def owner_of(run_id: str, config: Config, passport: Passport) -> Owner:
     batches = config.training.model_dump_json(
         include={"seed", "tokens_per_update", "micro_batch_tokens"}
     )
-    return {"id": run_id, "data": passport.content_hash, "model": shape, "batches": batches}
+    return {
+        "id": run_id,
+        "data": passport.content_hash,
+        "model": shape,
+        "batches": batches,
+        "sync.mode": config.sync.mode,
+    }
 
 
 class Checkpointer:
@@ -80,6 +88,8 @@ class Checkpointer:
         self.owner = owner
         has_its_own = _has_a_folder_of_its_own(run, group)  # collective, so not only where needed
         self._keeps = group.leads or (settings.every_host and has_its_own)
+        self._keepers = keeper_of_each(group.gather(group.host), group.gather(self._keeps))
+        self._window = Window(config.sync.window_steps)
         self._saver = BackgroundSaver(tokenizer.model, self.owner)
         self._vocabulary = tokenizer.size
         self._clock = SaveClock(
@@ -104,14 +114,19 @@ class Checkpointer:
         return self._saver.is_busy
 
     def is_due(self, state: RunState, step_s: float) -> bool:
-        """Returns whether to save after the next step, which takes so long, as rank 0 sees it."""
+        """Returns whether to save after the next step, which takes so long, as rank 0 sees it.
+
+        Saves wait for the end of a window.
+        """
         every_steps = self._settings.every_steps
         if every_steps is None:
-            return self._clock.is_due(state.elapsed_s + step_s, next_step_s=step_s)
+            window_s = step_s * self._window.steps
+            return self._clock.is_due(state.elapsed_s + step_s, next_step_s=window_s)
         return (state.step + 1) // every_steps > self._last_step // every_steps
 
     def in_memory_is_due(self, state: RunState) -> bool:
-        return len(self.roots) > 1 and state.step % self._settings.memory_every_steps == 0
+        every_steps = self._settings.memory_every_steps
+        return len(self.roots) > 1 and self._window.holds_multiple(state.step, every_steps)
 
     def save(self, state: RunState, updater: Updater, must: bool) -> None:
         """Begins to save to disk, beside the next steps.
@@ -183,7 +198,7 @@ class Checkpointer:
 
     def whole_steps(self, updater: Updater) -> list[int]:
         """Returns the steps of this host's checkpoints that the run can go back to."""
-        check = check_for(updater.model, updater.optimizer.settings)
+        check = check_for(updater.model, updater.config)
         return whole_steps(self.roots, self.owner, check)
 
     def remove_after(self, step: int) -> None:
@@ -214,7 +229,7 @@ class Checkpointer:
     def _begin(self, state: RunState, updater: Updater, place: Place, must: bool) -> None:
         translating = updater.optimizer.averaged() or updater.model.state_dict()
         weights = whole_tensors(translating, kept=self._keeps)
-        others = whole_tensors(updater.optimizer.tensors(), kept=self._keeps)
+        others = updater.state_tensors(self._keepers)
         if not self._keeps:
             return
         content = {
@@ -224,6 +239,8 @@ class Checkpointer:
             "source_language": self._config.data.source_language,
             "target_language": self._config.data.target_language,
         }
+        if updater.outer:  # of which each host holds its own part
+            content["ranks"] = self._group.ranks
         self._saver.begin(state.step, weights, others, content, [place], must)
 
 

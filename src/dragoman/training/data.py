@@ -1,6 +1,7 @@
 """What a run learns from: its training pairs, and how they are cut into batches and steps."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.batches.loader import Loader
@@ -25,9 +26,15 @@ class TrainingData:
     last_step: int | None
     """Where training.steps or training.epochs end the run; None: neither is set."""
 
-    def loader(self, group: Group, first_step: int) -> Loader:
+    def loader(self, group: Group, first_step: int, summed_ranks: Sequence[int]) -> Loader:
         return Loader(
-            self.shards, self.plan, self.tokenizer, group, first_step, self.subword_dropout
+            self.shards,
+            self.plan,
+            self.tokenizer,
+            group,
+            first_step,
+            self.subword_dropout,
+            summed_ranks,
         )
 
 

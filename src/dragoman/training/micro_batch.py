@@ -112,10 +112,10 @@ def worst_batch(longest: tuple[int, int], tokens: int) -> Batch:
 
 def room_bytes(config: Config, vocabulary: int, group: Group, workers: int) -> int:
     """Returns what weights, gradients and activations may take; `workers` share the device."""
-    size = size_of(config.model, vocabulary)
+    size = size_of(config.model, vocabulary, sync=config.sync)
     if group.device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(group.device)
-        return int(USED_SHARE * free / workers) - size.optimizer_bytes
+        return int(USED_SHARE * free / workers) - size.optimizer_bytes - size.outer_bytes
     return room_on_cpu(size, workers)
 
 

@@ -10,14 +10,15 @@ import torch.distributed as dist
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from dragoman.checkpoints.checkpoint import Checkpoint, Owner, check_tensors
-from dragoman.checkpoints.finding import Check, find_equal, newest_whole
-from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE
+from dragoman.checkpoints.checkpoint import Checkpoint, Owner, Shapes, check_tensors, tensor_names
+from dragoman.checkpoints.finding import Check, Fingerprint, find_equal, newest_whole, whole_steps
+from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE, folder_of
 from dragoman.checkpoints.schema import read_state
-from dragoman.config import OptimizerSettings, problems_of
+from dragoman.config import Config, problems_of
 from dragoman.distributed.consensus import all_or_none, raise_on_all_ranks
 from dragoman.distributed.group import Group
 from dragoman.errors import CorruptFileError, NamedRank, RunError
+from dragoman.training.local_state import islands_in, local_shapes
 from dragoman.training.optimizers import count_keys, optimizer_shapes
 from dragoman.training.state import RunState
 from dragoman.training.tensors import shapes_of
@@ -40,19 +41,22 @@ class Holding(NamedTuple):
 
     host: str
     step: int
-    manifest_sha256: str
-    """Lists the hashes of all files, so that equal manifests mean equal checkpoints."""
+    sha256: str
+    """Its fingerprint: equal ones mean that it does not matter who has it from whom."""
+    ranks: int = 0
+    """How many have saved it, where each has kept what is its own; 0: all have the same."""
 
 
 class Choice(NamedTuple):
     source: int
     """The rank that sends the checkpoint where it is missing."""
     step: int
-    manifest_sha256: str
+    sha256: str
 
 
-def check_for(model: nn.Module, settings: OptimizerSettings) -> Check:
+def check_for(model: nn.Module, config: Config) -> Check:
     """Returns a check that refuses checkpoints from which this model cannot resume."""
+    settings = config.optimizer
     weights, counted = shapes_of(model), {*count_keys(settings)}
 
     def check(checkpoint: Checkpoint) -> None:
@@ -68,13 +72,22 @@ def check_for(model: nn.Module, settings: OptimizerSettings) -> Check:
         has_counts = bool(state.optimizer)
         if has_counts and state.optimizer.keys() != counted:
             raise CorruptFileError(f"{path}: holds the counts of another optimizer")
-        check_tensors(
-            checkpoint.folder / OPTIMIZER,
-            optimizer_shapes(weights, settings) if has_counts or not counted else {},
-            may_be_empty=not has_counts,
-        )
+        others: Shapes = optimizer_shapes(weights, settings) if has_counts or not counted else {}
+        if config.sync.is_local:
+            held = islands_in(tensor_names(checkpoint.folder / OPTIMIZER)) or [0]
+            others = local_shapes(weights, others, held)
+        check_tensors(checkpoint.folder / OPTIMIZER, others, may_be_empty=not has_counts)
 
     return check
+
+
+def fingerprint_for(config: Config) -> Fingerprint:
+    """Returns what tells checkpoints apart: usually their manifests, which list all hashes.
+
+    Where ranks take steps of their own, hosts hold the moments of their own ranks, and what they
+    have in common are the weights.
+    """
+    return Checkpoint.weights_sha256 if config.sync.is_local else Checkpoint.manifest_sha256
 
 
 def restore(roots: Sequence[Path], owner: Owner, updater: Updater, group: Group) -> RunState:
@@ -82,31 +95,39 @@ def restore(roots: Sequence[Path], owner: Owner, updater: Updater, group: Group)
 
     Collective: every rank must call.
     """
-    check = check_for(updater.model, updater.optimizer.settings)
-    checkpoint = newest_checkpoint(roots, owner, check, group)
+    check = check_for(updater.model, updater.config)
+    fingerprint = fingerprint_for(updater.config)
+    checkpoint = newest_checkpoint(roots, owner, check, group, fingerprint)
     if checkpoint is None:
         return RunState()
     state = RunState.from_json(checkpoint.state["run"])
-    updater.optimizer.load(checkpoint.model, checkpoint.optimizer, state.optimizer)
+    updater.load(checkpoint.model, checkpoint.optimizer, state.optimizer)
     if state.loss_scaling:
         updater.scaler.load_state_dict(state.loss_scaling)
     return state
 
 
 def newest_checkpoint(
-    roots: Sequence[Path], owner: Owner, check: Check, group: Group
+    roots: Sequence[Path],
+    owner: Owner,
+    check: Check,
+    group: Group,
+    fingerprint: Fingerprint = Checkpoint.manifest_sha256,
 ) -> Restored | None:
     """Returns the same checkpoint on every rank; None: no host has any.
 
     Collective: every rank must call.
     """
-    holdings = _all_holdings(roots, owner, check, group)
+    holdings = _all_holdings(roots, owner, check, group, fingerprint)
+    if earlier := earlier_step_of_all(holdings, group.ranks):
+        step_before = _holdings_at(earlier, roots, owner, check, group, fingerprint)
+        holdings = step_before or holdings
     choice = choose(holdings)
     if choice is None:
         return None
     mine = None
     if _is_vouched_for(choice, holdings, group.host):
-        mine = find_equal(roots, choice.step, choice.manifest_sha256)
+        mine = find_equal(roots, choice.step, choice.sha256, fingerprint)
     restored = all_or_none(
         group, lambda: Restored(mine.model(), mine.optimizer(), mine.state()) if mine else None
     )
@@ -129,11 +150,49 @@ def choose(holdings: Sequence[Holding | None]) -> Choice | None:
     if not held:
         return None
     source, newest = max(held, key=lambda pair: (pair[1].step, -pair[0]))
-    return Choice(source, newest.step, newest.manifest_sha256)
+    return Choice(source, newest.step, newest.sha256)
+
+
+def earlier_step_of_all(holdings: Sequence[Holding | None], ranks: int) -> int | None:
+    """Returns the step to look for on all hosts where the newest would lack the moments of some.
+
+    A kill may come when one host has saved a step, and another is about to. The step before has the
+    moments of all, if as many ranks have saved it as there are now: after a host was lost or has
+    come back, there is nothing to be gained. `holdings` are None for ranks that have not looked.
+    """
+    held = [holding for holding in holdings if holding]
+    newest = max(held, key=lambda holding: holding.step, default=None)
+    if newest is None or newest.ranks != ranks:
+        return None
+    oldest = min(holding.step for holding in held)
+    return oldest if oldest < newest.step else None
+
+
+def _holdings_at(
+    step: int,
+    roots: Sequence[Path],
+    owner: Owner,
+    check: Check,
+    group: Group,
+    fingerprint: Fingerprint,
+) -> list[Holding | None]:
+    """Returns who holds the checkpoint of this step; empty unless every host does, as its newest
+    or the one before. Collective: every rank must call."""
+    holding = None
+    if group.local_rank == 0:
+        newest_two = whole_steps(roots, owner, check)[:2]
+        folders = [root / folder_of(step) for root in roots]
+        folder = next((each for each in folders if each.is_dir()), None)
+        if step in newest_two and folder:
+            holding = Holding(group.host, step, fingerprint(Checkpoint(folder)))
+    answers = group.gather([group.local_rank == 0, holding])
+    holdings = [Holding(*content) if content else None for _, content in answers]
+    lacks = any(looked and not content for looked, content in answers)
+    return [] if lacks or len({each.sha256 for each in holdings if each}) > 1 else holdings
 
 
 def _all_holdings(
-    roots: Sequence[Path], owner: Owner, check: Check, group: Group
+    roots: Sequence[Path], owner: Owner, check: Check, group: Group, fingerprint: Fingerprint
 ) -> list[Holding | None]:
     holding, failure = None, ""
     if group.local_rank == 0:  # hashing gigabytes once a host is enough
@@ -143,7 +202,8 @@ def _all_holdings(
             failure = f"{group.host}: {error}" if group.ranks > 1 else str(error)
         else:
             if newest:
-                holding = Holding(group.host, newest.step, newest.manifest_sha256())
+                ranks = int(newest.state().get("ranks", 0))
+                holding = Holding(group.host, newest.step, fingerprint(newest), ranks)
     answers = group.gather([holding, failure])
     holdings = [Holding(*content) if content else None for content, _ in answers]
     # Checkpoints that are torn on one host do no harm while another has a whole one.
@@ -154,8 +214,8 @@ def _all_holdings(
 
 
 def _is_vouched_for(choice: Choice, holdings: Sequence[Holding | None], host: str) -> bool:
-    wanted = Holding(host, choice.step, choice.manifest_sha256)
-    return wanted in holdings
+    wanted = (host, choice.step, choice.sha256)
+    return any(wanted == holding[:3] for holding in holdings if holding)
 
 
 def _sent(

@@ -17,8 +17,9 @@ from dragoman.model.memory import check_memory
 from dragoman.model.size import FP32_BYTES, size_of
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PreparedData
-from dragoman.sync import synchronized
+from dragoman.sync import form_islands, synchronized
 from dragoman.sync.step_traffic import StepTraffic
+from dragoman.sync.window import Window
 from dragoman.telemetry.events import FORMAT, AttemptStarted
 from dragoman.telemetry.read.events import attempts_so_far, newest_format, refuse_newer_format
 from dragoman.telemetry.record.writer import EventWriter
@@ -92,8 +93,11 @@ def start(
         model = initial_model(config, data.tokenizer.size)
         parameters = sum(parameter.numel() for parameter in model.parameters())
         objective = Objective(model, config.training.label_smoothing, config.training.r_drop)
-        sync = synchronized(objective, group, config.training.sharding)
-        updater = Updater(sync, objective, config, group)
+        islands = form_islands(group, hosts, config.sync)
+        at_end.callback(islands.close)
+        sync = synchronized(objective, group, islands, config)
+        at_end.callback(sync.close)
+        updater = Updater(sync, objective, config, group, islands)
 
         attempt = max(group.gather(attempts_so_far(run))) + 1  # hosts may know of different ones
         if attempt == 1 and group.local_rank == 0:
@@ -126,6 +130,7 @@ def start(
             checkpointer=checkpointer,
             recorder=recorder,
             traffic=StepTraffic(config, group, parameters, hosts),
+            window=Window(config.sync.window_steps, data.last_step),
             model=config.model,
             passes=config.training.passes,
             vocabulary=data.tokenizer.size,
@@ -165,7 +170,7 @@ def record_start(
 
 def check_memory_for(config: Config, vocabulary: int, workers_here: int, group: Group) -> None:
     """Refuses a model that is too large for this machine."""
-    size = size_of(config.model, vocabulary, config.optimizer)
+    size = size_of(config.model, vocabulary, config.optimizer, config.sync)
     # Every worker makes the whole model in this machine's memory, wherever it goes from there.
     stays_here = group.device.type == "cpu" and config.training.sharding == "none"
     of_a_worker = size.state_bytes if stays_here else size.weight_bytes

@@ -1,6 +1,7 @@
 """One step: gradients of all ranks, one small message in which they agree, and the update."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from dragoman.distributed.devices import memory_peak_bytes
 from dragoman.distributed.group import Group
 from dragoman.model.size import training_flops
 from dragoman.sync.step_traffic import StepTraffic
+from dragoman.sync.window import Window
 from dragoman.telemetry.events import StepDone
 from dragoman.training.checkpointing import Checkpointer
 from dragoman.training.interruption import Interruption
@@ -29,6 +31,11 @@ class StepResult(NamedTuple):
     state: RunState
     done: StepDone
     message: "StepMessage"
+    left_at: float
+    """When ranks last parted, on this rank's monotonic clock: after the message, or after a
+    synchronization."""
+    synchronized_s: float
+    """What a synchronization at its end has taken."""
 
 
 class StepMessage(NamedTuple):
@@ -41,6 +48,8 @@ class StepMessage(NamedTuple):
     """On any rank."""
     ran_out_of_memory: bool
     """Any rank."""
+    is_finite: bool
+    """The gradients of all ranks are; otherwise none changes its weights."""
     save_is_due: bool
     save_can_begin: bool
     """None is in flight on rank 0."""
@@ -61,6 +70,7 @@ class Stepper:
     checkpointer: Checkpointer
     recorder: Recorder
     traffic: StepTraffic
+    window: Window
     model: ModelSettings
     passes: int
     """Of each pair in a step."""
@@ -81,7 +91,7 @@ class Stepper:
         group.pulse.enter("data", state.step + 1)
         self.traffic.begin_step()
         begun = time.perf_counter()
-        left_at = before.message.received_at if before else begun
+        left_at = before.left_at if before else begun
         work = loader.next()
         waited_s = time.perf_counter() - begun
         pieces = 1
@@ -89,8 +99,9 @@ class Stepper:
             gradients = updater.gradients(work, pieces)
             group.pulse.enter("agreement")
             has_gradients_at = time.perf_counter()
-            # The update of the step before came after its message.
+            # The update of the step before came after its message, as did a synchronization.
             so_far_s = has_gradients_at - begun + updater.update_s
+            so_far_s += before.synchronized_s if before else 0.0
             last = before.done if before else None
             message = self._exchange(gradients, state, so_far_s, interruption, last)
             if not message.ran_out_of_memory:
@@ -100,7 +111,10 @@ class Stepper:
             updater.sync.renew()
         stalled_s = self.checkpointer.wait_until_copied()  # the update changes what is being copied
         rate = self.rate(work.step) * state.divergence.rate_factor
-        updated = updater.update(gradients, rate)
+        updater.update(gradients, rate, message.is_finite)
+        ends_window = self.window.ends_at(work.step)
+        synchronized_s = updater.synchronize() if ends_window else 0.0
+        parted_at = time.perf_counter() if synchronized_s else message.received_at
         state = state.after_step(work.tokens, message.step_s)
         if scaling := updater.scaler.state_dict():
             state = dataclasses.replace(state, loss_scaling=scaling)
@@ -114,6 +128,8 @@ class Stepper:
             "checkpoint": stalled_s,
             "optimizer": updater.update_s,
         }
+        if "communication" in parts_s:
+            parts_s["communication"] += synchronized_s
         done = StepDone(
             step=work.step,
             epoch=self.plan.epoch_of(work.step),
@@ -121,16 +137,16 @@ class Stepper:
             tokens=work.tokens,
             learning_rate=rate,
             gradient_norm=gradients.norm,
-            updated=updated,
+            updated=message.is_finite,
             step_s=step_s,
             parts_s={**parts_s, "rest": max(0.0, step_s - sum(parts_s.values()))},
-            traffic_bytes=self.traffic.of_step(),
+            traffic_bytes=self.traffic.of_step(ends_window),
             counts=self._counts(work.amounts),
             memory_peak_bytes=memory_peak_bytes(group.device),
             # Whatever happened until then, timed or not, made the others wait.
             ready_s=has_gradients_at - left_at - gradients.parts_s.get("communication", 0.0),
         )
-        return StepResult(state, done, message)
+        return StepResult(state, done, message, parted_at, synchronized_s)
 
     def _exchange(
         self,
@@ -140,14 +156,24 @@ class Stepper:
         interruption: Interruption,
         before: StepDone | None,
     ) -> StepMessage:
-        """Exchanges the message in one sum over the ranks: of 48 bytes, and 72 more a rank."""
+        """Exchanges the message in one sum over the ranks: of 56 bytes, and 72 more a rank."""
         leads = self.group.leads
-        loss_sum, step_s, requests, short, save_is_due, saver_is_busy, *parts_s = self.group.sums(
+        (
+            loss_sum,
+            step_s,
+            requests,
+            short,
+            not_finite,
+            save_is_due,
+            saver_is_busy,
+            *parts_s,
+        ) = self.group.sums(
             [
                 gradients.loss_sum,
                 so_far_s if leads else 0.0,
                 float(interruption.is_requested),
                 float(gradients.ran_out),
+                float(not math.isfinite(gradients.norm)),
                 float(leads and self.checkpointer.is_due(state, so_far_s)),
                 float(leads and self.checkpointer.is_busy),
                 *own_parts(before, self.group),
@@ -158,6 +184,7 @@ class Stepper:
             step_s=step_s,
             stop_is_requested=requests > 0,
             ran_out_of_memory=short > 0,
+            is_finite=not not_finite,
             save_is_due=save_is_due > 0,
             save_can_begin=not saver_is_busy,
             received_at=time.perf_counter(),

@@ -13,6 +13,7 @@ from dragoman.distributed.group import Group, join, reason_of
 from dragoman.distributed.preemption import notices
 from dragoman.errors import DivergedError, FailedElsewhereError
 from dragoman.rundir import RunDir
+from dragoman.sync.window import Window
 from dragoman.telemetry.events import AttemptEnded, Incident
 from dragoman.training.divergence import judge
 from dragoman.training.ending import failed, planned_ending, preempted
@@ -74,7 +75,8 @@ def fit(trainer: Trainer, state: RunState, interruption: Interruption) -> Attemp
     if ending and not evaluation_is_due(trainer.config, state, ending):
         return ending
     while True:
-        with trainer.data.loader(trainer.group, state.step + 1) as loader:
+        summed_ranks = trainer.updater.islands.members
+        with trainer.data.loader(trainer.group, state.step + 1, summed_ranks) as loader:
             state, ending = run_steps(trainer, state, loader, interruption)
         if ending:
             return ending
@@ -91,7 +93,13 @@ def run_steps(
     checkpointer, recorder = trainer.checkpointer, trainer.recorder
     last_step = trainer.data.last_step
     clocks_compared_s = state.elapsed_s
-    weights = WeightCheck(updater.optimizer.compared, group, config.training, recorder.events)
+    weights = WeightCheck(
+        updater.optimizer.compared,
+        group,
+        config.training,
+        recorder.events,
+        config.sync.window_steps,
+    )
     weights.check(state.step)
     ending = planned_ending(config, last_step, state)
     if evaluation_is_due(config, state, ending):  # the attempt before was stopped when it was due
@@ -125,6 +133,8 @@ def run_steps(
         if state.elapsed_s - clocks_compared_s >= CLOCKS_EVERY_S:  # of rank 0, on all ranks alike
             record_clock_offset(group, recorder.events)
             clocks_compared_s = state.elapsed_s
+        if not trainer.stepper.window.ends_at(state.step):
+            continue  # whatever follows needs weights that all ranks have in common
         if weights.is_due(state.step):
             weights.check(state.step)
 
@@ -145,7 +155,8 @@ def run_steps(
 
 
 def evaluation_is_due(config: Config, state: RunState, ending: AttemptEnded | None) -> bool:
-    is_time = ending is not None or state.step % config.evaluation.every_steps == 0
+    window = Window(config.sync.window_steps)
+    is_time = ending is not None or window.holds_multiple(state.step, config.evaluation.every_steps)
     return is_time and state.evaluated_step < state.step
 
 

@@ -2,7 +2,8 @@
 
 import hashlib
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,19 +17,21 @@ from dragoman.distributed.devices import PRECISIONS
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.model.transformer import Transformer
-from dragoman.sync import Mark, Stopwatch, Sync, free_memory, is_out_of_memory
-from dragoman.training.optimizers import Optimizer
-from dragoman.training.tensors import whole
+from dragoman.sync import Islands, Mark, Stopwatch, Sync, free_memory, is_out_of_memory
+from dragoman.sync.outer import OuterOptimizer
+from dragoman.training import local_state
+from dragoman.training.optimizers import Counts, Optimizer
+from dragoman.training.tensors import whole, whole_tensors
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """What this rank knows of a step whose gradients have been summed over the ranks."""
+    """What this rank knows of a step whose gradients have been summed over its island."""
 
     loss_sum: float
     """Of this rank's micro-batches."""
     norm: float
-    """Of the sums over all ranks."""
+    """Of the sums over its island."""
     ran_out: bool
     """This rank was out of memory and has sent zeros: the gradients are of no use to anyone."""
     parts_s: dict[str, float]
@@ -53,9 +56,11 @@ def initial_model(config: Config, vocabulary: int) -> Transformer:
 class Updater:
     """Holds what is trained and lives as long as the run: model, optimizer and loss scale."""
 
-    def __init__(self, sync: Sync, objective: Objective, config: Config, group: Group) -> None:
-        self.sync, self.objective = sync, objective
-        self._config, self._group = config, group
+    def __init__(
+        self, sync: Sync, objective: Objective, config: Config, group: Group, islands: Islands
+    ) -> None:
+        self.sync, self.objective, self.islands = sync, objective, islands
+        self.config, self._group = config, group
         self._vocabulary = objective.model.embedding.num_embeddings
         self._stopwatch = Stopwatch(group.device)
         self._one = torch.ones((), device=group.device)
@@ -64,6 +69,9 @@ class Updater:
         self.update_s = 0.0
         """Of the last update; on a GPU, of the one before: a step begins while it is being made."""
         self.optimizer = Optimizer(objective.model, config.optimizer)
+        self.outer: OuterOptimizer | None = None
+        if config.sync.is_local:
+            self.outer = OuterOptimizer(objective.model, config.sync, islands)
         self.scaler = (
             torch.amp.GradScaler(  # passes everything through unless the precision is fp16
                 group.device.type, enabled=config.training.precision == "fp16"
@@ -76,8 +84,33 @@ class Updater:
 
     def start_over(self) -> None:
         """Loads the initial weights again, as if there had been no update."""
-        initial = initial_model(self._config, self._vocabulary)
-        self.optimizer.load(initial.state_dict(), {}, {})
+        initial = initial_model(self.config, self._vocabulary)
+        self.load(initial.state_dict(), {}, {})
+
+    def load(
+        self,
+        weights: Mapping[str, torch.Tensor],
+        tensors: Mapping[str, torch.Tensor],
+        counts: Counts,
+    ) -> None:
+        """Loads what a checkpoint holds, as `Optimizer.load` does."""
+        if not self.outer:
+            self.optimizer.load(weights, tensors, counts)
+            return
+        moments = local_state.own_moments(tensors, self.islands.own)
+        self.optimizer.load(weights, moments, counts)
+        self.outer.load(local_state.momentum_in(tensors))
+
+    def state_tensors(self, keepers: Sequence[int]) -> dict[str, torch.Tensor]:
+        """Returns what this rank saves beside the weights; `keepers`: who saves for each rank.
+
+        Collective: every rank must call.
+        """
+        tensors = self.optimizer.tensors()
+        if not self.outer:
+            return whole_tensors(tensors, kept=keepers[self._group.rank] == self._group.rank)
+        collected = local_state.collect(tensors, self.islands, keepers, self._group)
+        return local_state.with_momentum(collected, self.outer.tensors())
 
     def gradients(self, work: StepBatches, pieces: int = 1) -> Gradients:
         """Runs forward and backward, with each micro-batch in that many pieces.
@@ -91,10 +124,10 @@ class Updater:
         batches = list(_numbered_pieces(work, pieces))
         try:
             for number, batch in batches:
-                seed_dropout(self._config.training.seed, work.step, number)
+                seed_dropout(self.config.training.seed, work.step, number)
                 is_last = number == batches[-1][0]
                 loss_sum += self._accumulate(
-                    batch.to(self._group.device), is_last, work.tokens, passes
+                    batch.to(self._group.device), is_last, work.summed_tokens, passes
                 )
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
@@ -111,18 +144,19 @@ class Updater:
             self.update_s = self._stopwatch.seconds(*self._update)
         return Gradients(0.0 if ran_out else total, norm, ran_out, self._parts(passes))
 
-    def update(self, gradients: Gradients, learning_rate: float) -> bool:
-        """Changes the weights and returns True, unless the gradients are not finite."""
+    def update(self, gradients: Gradients, learning_rate: float, is_finite: bool) -> None:
+        """Changes the weights, unless the gradients of any rank are not finite."""
         self._group.pulse.enter("optimizer")
         begun = self._stopwatch.mark()
         self.optimizer.set_rate(learning_rate)
+        if not is_finite and self.scaler.is_enabled() and math.isfinite(gradients.norm):
+            # Those of another island: the loss scale has to fall here as it falls there.
+            next(p.grad for p in self.objective.parameters() if p.grad is not None).fill_(math.inf)
         for part in self.optimizer.parts:
             self.scaler.unscale_(part)
-        longest = self._config.optimizer.clip_norm or math.inf
+        longest = self.config.optimizer.clip_norm or math.inf
         nn.utils.clip_grads_with_norm_(list(self.objective.parameters()), longest, self._norm)
-        # All ranks hold the same gradients by now, so all come to the same answer.
-        updated = math.isfinite(gradients.norm)
-        if updated:
+        if is_finite:
             for part in self.optimizer.parts:
                 self.scaler.step(part)
             self.optimizer.update_average()
@@ -130,7 +164,20 @@ class Updater:
         self._update = begun, self._stopwatch.mark()
         if not self._stopwatch.reads_late:
             self.update_s = self._stopwatch.seconds(*self._update)
-        return updated
+
+    def synchronize(self) -> float:
+        """Makes the weights of all islands common, where they are not; returns the seconds it took.
+
+        Collective: every rank must call.
+        """
+        if not self.outer:
+            return 0.0
+        self._group.pulse.enter("synchronization")  # which may take many times a step
+        begun = time.perf_counter()
+        self.outer.synchronize()
+        if self._group.device.type == "cuda":
+            torch.cuda.synchronize(self._group.device)
+        return time.perf_counter() - begun
 
     def _gradient_norm(self) -> torch.Tensor:
         """Returns the norm over all parameters, without the loss scale."""
@@ -150,9 +197,9 @@ class Updater:
         return parts
 
     def _accumulate(
-        self, batch: Batch, is_last: bool, global_tokens: int, passes: list[_Pass]
+        self, batch: Batch, is_last: bool, summed_tokens: int, passes: list[_Pass]
     ) -> torch.Tensor:
-        precision = PRECISIONS[self._config.training.precision]
+        precision = PRECISIONS[self.config.training.precision]
         self._group.pulse.enter("forward")
         begun = self._stopwatch.mark()
         with torch.autocast(
@@ -161,9 +208,9 @@ class Updater:
             smoothed = self.sync.forward(batch, is_last).smoothed
         self._group.pulse.enter("backward")
         between = self._stopwatch.mark()
-        # Gradients are summed over ranks; what is wanted is the sum over all target tokens of the
-        # step divided by their number.
-        share = smoothed * (1 / global_tokens)
+        # Gradients are summed over ranks; what is wanted is the sum over all their target tokens
+        # divided by the number of these.
+        share = smoothed * (1 / summed_tokens)
         self.scaler.scale(share).backward()  # type: ignore[no-untyped-call]
         ended = self._stopwatch.mark()
         computed = self.sync.last_ready if is_last else None

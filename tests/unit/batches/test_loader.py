@@ -111,3 +111,17 @@ def test_what_is_counted_is_what_was_drawn_and_no_batch_is_wider_than_planned(di
                 usual += int(lengths[micro_batch.pairs, 1].sum())
             drawn += work.tokens
     assert drawn > 1.1 * usual
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3], ids=["as it is", "with subword dropout"])
+def test_gradients_are_divided_by_the_tokens_of_the_ranks_that_are_added_up(digits_config, share):
+    alone = [loader_for(digits_config, group_of(rank, 2), share=share)[0] for rank in range(2)]
+    for rank, loader in enumerate(alone):
+        loader._summed_ranks = [rank]
+    together = loader_for(digits_config, group_of(0, 2), share=share)[0]
+    with alone[0], alone[1], together:
+        parts, whole = [loader.next() for loader in alone], together.next()
+    for part in parts:
+        assert part.summed_tokens == sum(len(batch.target_out_N) for batch in part.batches)
+        assert part.tokens == whole.tokens == whole.summed_tokens
+    assert sum(part.summed_tokens for part in parts) == whole.tokens

@@ -31,6 +31,7 @@ def test_fewer_workers_accumulate_more():
             "974.1 MB",
         ),
         (["optimizer.kind=muon"], "Muon and Adam 798,", "554.4 MB"),
+        (["sync.mode=local"], "Adam, outer step 1,705,", "974.1 MB"),
     ],
 )
 def test_what_the_optimizer_keeps_is_counted(changes, memory, checkpoint):
@@ -69,3 +70,27 @@ def test_what_is_found_at_the_start_is_not_made_up():
     for name in ("memory per worker", "micro-batches per update"):
         assert "training.micro_batch_tokens is found at the start" in told[name]
     assert told["memory per worker"].startswith("974 MB")
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "value"),
+    [
+        (["sync.mode=bf16"], "gradients on the wire", "121.8 MB per step in bf16"),
+        (["sync.mode=local"], "weights on the wire", "243.5 MB once in 8 steps in fp32"),
+        (
+            ["sync.mode=accumulate", "sync.accumulate=4"],
+            "gradients on the wire",
+            "243.5 MB per step in fp32",
+        ),
+    ],
+)
+def test_what_travels_depends_on_how_workers_synchronize(changes, name, value):
+    told = dict(figures(load_config(shipped_recipe("wmt16-en-de"), changes), workers=2))
+    assert told[name] == value
+
+
+def test_larger_updates_end_after_the_same_tokens():
+    changes = ["sync.mode=accumulate", "sync.accumulate=4"]
+    told = dict(figures(load_config(shipped_recipe("wmt16-en-de"), changes), workers=4))
+    assert told["ends"] == "after 75,000 steps, about 7,500.0 million tokens"
+    assert told["peak learning rate"] == "1.976e-03 at step 2,000 (noam)"

@@ -1,6 +1,12 @@
 import pytest
 
-from dragoman.distributed.ring_bytes import bytes_per_step, on_the_wire
+from dragoman.config import SyncSettings
+from dragoman.distributed.ring_bytes import (
+    bytes_of_mode,
+    bytes_per_step,
+    mean_bytes_of_mode,
+    on_the_wire,
+)
 
 BASE = 60_880_896
 
@@ -30,6 +36,43 @@ def test_several_ranks_on_a_host_share_one_way_out():
 def test_sharded_states_send_half_as_much_again():
     ratio = bytes_per_step(BASE, 2, 1, sharded=True) / bytes_per_step(BASE, 2, 1, sharded=False)
     assert ratio == 1.5
+
+
+@pytest.mark.parametrize(("ranks", "here", "hosts"), [(2, 1, 2), (4, 1, 4), (3, 3, 1)])
+def test_bf16_halves_the_bytes(ranks, here, hosts):
+    exact, halved = (
+        bytes_of_mode(SyncSettings(mode=mode), BASE, ranks, here, hosts)
+        for mode in ("fp32", "bf16")
+    )
+    assert exact == bytes_per_step(BASE, ranks, here, sharded=False)
+    assert halved == exact / 2
+
+
+def test_several_ranks_of_a_host_each_send_their_slices_in_bf16():
+    """Two of four are elsewhere: half of the bytes of either rank, and a ring for the sums."""
+    sent = bytes_of_mode(SyncSettings(mode="bf16"), BASE, ranks=4, ranks_on_host=2, hosts=2)
+    assert sent == 2 * BASE * (2 * 2 / 4 + 3 / 4)
+
+
+def test_larger_updates_send_as_much_as_others():
+    settings = SyncSettings(mode="accumulate", accumulate=4)
+    assert bytes_of_mode(settings, BASE, 2, 1, 2) == 4 * BASE
+
+
+def test_local_steps_send_nothing_until_the_window_ends():
+    settings = SyncSettings(mode="local", local_steps=5)
+    assert bytes_of_mode(settings, BASE, 2, 1, 2, ends_window=False) == 0
+    assert bytes_of_mode(settings, BASE, 2, 1, 2, ends_window=True) == 4 * BASE
+    assert mean_bytes_of_mode(settings, BASE, 2, 1, 2) == 4 * BASE / 5
+
+
+def test_hosts_that_synchronize_are_one_ring_whatever_their_ranks():
+    settings = SyncSettings(mode="diloco", group="host")
+    assert bytes_of_mode(settings, BASE, ranks=16, ranks_on_host=8, hosts=2) == 4 * BASE
+    assert bytes_of_mode(settings, BASE, 16, 8, 2, ends_window=False) == 0
+    # On a single host there is nobody to synchronize with, and every step is exact.
+    on_one = bytes_of_mode(settings, BASE, 2, 2, 1, ends_window=False)
+    assert on_one == bytes_per_step(BASE, 2, 2, sharded=False)
 
 
 def test_large_packets_have_few_headers():

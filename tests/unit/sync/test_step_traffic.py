@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from dragoman.config import SyncSettings
 from dragoman.distributed.group import Group
 from dragoman.sync import step_traffic
 from dragoman.sync.step_traffic import StepTraffic
@@ -30,6 +31,14 @@ def test_a_step_has_the_bytes_that_passed_since_it_began(counters, digits_config
     of_step = found.of_step()
     assert (of_step["sent"], of_step["received"]) == (4000, 200)
     assert of_step["predicted"] > 4 * 1_000_000  # the gradients, and the headers of packets
+
+
+def test_steps_inside_a_window_are_predicted_to_send_nothing(counters, digits_config):
+    local = digits_config.model_copy(update={"sync": SyncSettings(mode="local")})
+    found = traffic(local, Group(0, 2, 0, CPU))
+    found.begin_step()
+    assert found.of_step(ends_window=False)["predicted"] == 0
+    assert found.of_step(ends_window=True)["predicted"] > 4 * 1_000_000
 
 
 def test_other_ranks_of_a_host_and_a_rank_alone_count_nothing(counters, digits_config):

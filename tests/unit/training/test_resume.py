@@ -10,7 +10,7 @@ from dragoman.telemetry.events import (
     AttemptStarted,
     StepDone,
 )
-from dragoman.training.resume import Choice, Holding, choose
+from dragoman.training.resume import Choice, Holding, choose, earlier_step_of_all
 
 
 def test_nobody_has_anything():
@@ -24,6 +24,29 @@ def test_the_newest_step_wins_wherever_it_is():
 def test_of_equal_steps_the_lowest_rank_is_the_source():
     """Its content is the run's then, should the other one hold something else."""
     assert choose([None, Holding("a", 9, "x"), Holding("b", 9, "y")]) == Choice(1, 9, "x")
+
+
+@pytest.mark.parametrize(
+    ("holdings", "step"),
+    [
+        ([Holding("a", 8, "x", 2), Holding("b", 4, "y", 2)], 4),
+        ([Holding("a", 8, "x", 2), Holding("b", 8, "x", 2)], None),
+        ([Holding("a", 8, "x", 1), Holding("b", 4, "y", 2)], None),
+        ([Holding("a", 8, "x"), Holding("b", 4, "y")], None),
+        ([Holding("a", 8, "x", 2), None], None),
+        ([None, None], None),
+    ],
+    ids=[
+        "one host was killed before it had saved",
+        "both have saved",
+        "one host went on alone",
+        "hosts keep nothing of their own",
+        "one host is new",
+        "nobody has anything",
+    ],
+)
+def test_hosts_with_moments_of_their_own_go_back_to_a_step_that_all_have(holdings, step):
+    assert earlier_step_of_all(holdings, ranks=2) == step
 
 
 def test_the_loss_scale_is_resumed(run_with):

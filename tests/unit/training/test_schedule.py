@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from dragoman.config import ScheduleSettings
+from dragoman.config import ScheduleSettings, parse_config
 from dragoman.training.schedule import learning_rate, peak_of
 
 
@@ -45,3 +45,17 @@ def test_no_warm_up_and_no_step_gives_a_rate_that_is_not_finite(kind):
     settings = ScheduleSettings(kind=kind, warmup_steps=0)
     rates = [learning_rate(settings, 512, 50)(step) for step in range(1, 101)]
     assert all(math.isfinite(rate) and rate >= 0 for rate in rates)
+
+
+@pytest.mark.parametrize("kind", ["noam", "inverse-square-root", "cosine", "linear", "constant"])
+def test_larger_updates_have_the_rate_of_the_same_tokens_times_the_root(digits, kind):
+    text = digits.read_text(encoding="utf-8")
+    shape = [f"schedule.kind={kind}", "schedule.warmup_steps=40", "training.steps=400"]
+    plain = parse_config(text, "x", shape)
+    larger = parse_config(text, "x", [*shape, "sync.mode=accumulate", "sync.accumulate=4"])
+    before, after = (
+        learning_rate(config.schedule, config.model.width, config.training.steps)
+        for config in (plain, larger)
+    )
+    for step in (1, 5, 10, 11, 50, 100):
+        assert after(step) == pytest.approx(2 * before(4 * step))

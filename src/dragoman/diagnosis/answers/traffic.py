@@ -42,7 +42,7 @@ from dragoman.diagnosis.speed.step_variation import (
     byte_variation_of,
     variation_of,
 )
-from dragoman.distributed.ring_bytes import bytes_per_step
+from dragoman.distributed.ring_bytes import mean_bytes_of_mode
 
 MUCH_SCATTER = 0.05
 """Relative: bytes that vary less cannot explain anything, steps that vary less need not be."""
@@ -99,11 +99,12 @@ def answer(run: RunFacts) -> Finding:
 
 def predicted_bytes(run: RunFacts, layout: LayoutPace) -> float:
     """Returns what each host must send for a step where ranks hold whole copies of the model."""
-    return bytes_per_step(
+    return mean_bytes_of_mode(
+        run.config.sync,
         parameters=run.record.model_size.parameters,
         ranks=layout.ranks,
         ranks_on_host=layout.ranks if layout.hosts == 1 else 1,
-        sharded=False,
+        hosts=layout.hosts,
     )
 
 
@@ -111,9 +112,19 @@ def _formula(run: RunFacts, layout: LayoutPace) -> str:
     """Empty where ranks hold parts of the model, and more than gradients travels."""
     if run.config.training.sharding == "full":
         return ""
-    ranks, gradients = layout.ranks, size(run.record.model_size.gradient_bytes)
+    sync, ranks, gradient_bytes = (
+        run.config.sync,
+        layout.ranks,
+        run.record.model_size.gradient_bytes,
+    )
     each = "each rank" if layout.hosts == 1 else "it"
-    return f"in a ring of {ranks} ranks {each} sends 2 x {ranks - 1}/{ranks} of {gradients}"
+    if sync.mode == "bf16":
+        return f"{each} sends 2 x {ranks - 1}/{ranks} of {size(gradient_bytes / 2)}, as bf16"
+    if sync.is_local and sync.group == "host" and layout.hosts > 1:
+        ranks = layout.hosts
+    formula = f"in a ring of {ranks} ranks {each} sends 2 x {ranks - 1}/{ranks} of "
+    formula += size(gradient_bytes)
+    return f"{formula}, once in {count(sync.window_steps, 'step')}" if sync.is_local else formula
 
 
 def _plain(layout: LayoutPace, verdict: str, causes: Causes | None) -> str:

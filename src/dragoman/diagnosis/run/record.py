@@ -109,7 +109,7 @@ class RunRecord:
 
     @property
     def model_size(self) -> Size:
-        return size_of(self.config.model, self.vocabulary, self.config.optimizer)
+        return size_of(self.config.model, self.vocabulary, self.config.optimizer, self.config.sync)
 
 
 def read_run(
