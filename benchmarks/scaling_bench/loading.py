@@ -53,7 +53,7 @@ def measure(recipe: Path, overrides: list[str], steps: int) -> dict[str, float]:
     batch_s = [timed(partial(data.plan.batch, step))[0] for step in steps_asked]
     epoch_s, _ = timed(lambda: data.plan.batch(data.plan.steps_per_epoch + 1))
     plan_bytes = memory_peak_bytes(group.device) - before_bytes
-    with data.loader(group, 1) as loader:
+    with data.loader(group, 1, [group.rank]) as loader:
         # The first pass over the words fills the memory of subword dropout.
         for _ in range(steps):
             loader.next()

@@ -30,7 +30,7 @@ def test_the_first_limit_ends_the_run(opened):
 
 def test_a_loader_begins_where_the_run_goes_on(opened):
     data, _ = opened()
-    with data.loader(ALONE, first_step=3) as loader:
+    with data.loader(ALONE, first_step=3, summed_ranks=[0]) as loader:
         assert [loader.next().step, loader.next().step] == [3, 4]
 
 
@@ -48,7 +48,7 @@ def test_updates_have_the_tokens_that_are_asked_for_in_drawn_subwords_too(opened
             f"training.subword_dropout={share}", "training.micro_batch_tokens=150"
         )
         steps = data.plan.steps_per_epoch
-        with data.loader(ALONE, first_step=1) as loader:
+        with data.loader(ALONE, first_step=1, summed_ranks=[0]) as loader:
             tokens[share] = sum(loader.next().tokens for _ in range(steps)) / steps
         assert tokens[share] == pytest.approx(config.training.tokens_per_update, rel=0.08)
     assert opened()[0].subword_dropout is None
