@@ -71,7 +71,9 @@ class Bench:
         scratch.mkdir(exist_ok=True)
         self._log = scratch / "log.jsonl"
         self._log.unlink(missing_ok=True)  # of a benchmark before, in a folder that was kept
-        self._job = write_loop_job(task, THREADS, options.evaluate_every, scratch)
+        self._job = write_loop_job(
+            task, THREADS, options.evaluate_every, options.loop_rate, scratch
+        )
 
     def train(self) -> None:
         """Trains all candidates in turns, to their ends."""
@@ -212,7 +214,7 @@ def report_of(task: Task, results: dict[str, Result], options: argparse.Namespac
         f"{config.training.seed}, {THREADS} threads ({options.workers} worker(s) of ours). "
         f"Our model has {task.parameters:,} parameters and is pre-norm, without biases in "
         "attention; Marian is post-norm, with biases. The loop: one length-bucketed batch an "
-        f"update, fused AdamW with the recipe's betas, rate rising to {PEAK_RATE:g} in "
+        f"update, fused AdamW with the recipe's betas, rate rising to {options.loop_rate:g} in "
         f"{WARM_UP_STEPS} steps, then falling with the inverse square root, gradients clipped at "
         f"{CLIP_NORM:g}, sdpa, evaluated every {options.evaluate_every} steps.",
         f"The recipe has, and the loop has not: {'; '.join(only_ours) or 'nothing'}.",
@@ -259,6 +261,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--test", default="", help="another test set, such as test_2017_flickr")
     parser.add_argument("--turn-s", type=float, default=20.0, help="seconds of a turn")
     parser.add_argument("--evaluate-every", type=int, default=250, help="steps of the plain loop")
+    parser.add_argument("--loop-rate", type=float, default=PEAK_RATE, help="highest of the loop")
     parser.add_argument(
         "--limit-minutes", type=float, default=60.0, help="training minutes of the plain loop"
     )

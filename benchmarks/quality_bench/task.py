@@ -19,8 +19,10 @@ from dragoman.shards.passport import PreparedData
 HELD_OUT = ("validation", "test")
 SPECIAL_PIECES = (0, 2, 3)
 """Padding, start and end, as the loop has them."""
-PEAK_RATE, WARM_UP_STEPS, CLIP_NORM = 0.004, 400, 1.0
+WARM_UP_STEPS, CLIP_NORM = 400, 1.0
 """Of the plain loop; after the warm-up its rate falls with the inverse square root of the step."""
+PEAK_RATE = 0.004
+"""Of the plain loop, unless another is given."""
 BEAM = 5
 """For the test set."""
 
@@ -63,7 +65,9 @@ def write_task(recipe: str, overrides: Sequence[str], folder: Path) -> Task:
     return task
 
 
-def write_loop_job(task: Task, threads: int, evaluate_every: int, scratch: Path) -> Path:
+def write_loop_job(
+    task: Task, threads: int, evaluate_every: int, peak_rate: float, scratch: Path
+) -> Path:
     """Writes what `peers/hugging_face.py` reads: the recipe's model and data, a plain schedule."""
     config = task.config
     content = {
@@ -91,7 +95,7 @@ def write_loop_job(task: Task, threads: int, evaluate_every: int, scratch: Path)
         "tokens_per_update": config.training.tokens_per_update,
         "betas": [config.optimizer.beta1, config.optimizer.beta2],
         "epsilon": config.optimizer.epsilon,
-        "peak": PEAK_RATE,
+        "peak": peak_rate,
         "warmup_steps": WARM_UP_STEPS,
         "clip_norm": CLIP_NORM,
         "evaluate_every": evaluate_every,
@@ -135,7 +139,7 @@ def differences(config: Config) -> list[str]:
         f"no clipping, or at another norm than {CLIP_NORM:g}": optimizer.clip_norm != CLIP_NORM,
         f"a {schedule.kind} schedule with its peak at {schedule.peak:g} after "
         f"{schedule.warmup_steps:,} steps": schedule.kind != "inverse-square-root"
-        or (schedule.peak, schedule.warmup_steps) != (PEAK_RATE, WARM_UP_STEPS),
+        or schedule.warmup_steps != WARM_UP_STEPS,
         f"subword dropout {training.subword_dropout:g}": training.subword_dropout,
         f"R-Drop {training.r_drop:g}": training.r_drop,
         f"{training.precision} arithmetic": training.precision != "fp32",
