@@ -97,10 +97,18 @@ run = [sys.executable, "-m", "dragoman", "lab", "run", "--nodes", "1", "--"]
 script = ["sh", "-c", "echo {hosts}; exec sleep 1000"]
 run = subprocess.Popen([*run, *script], stdout=subprocess.PIPE, text=True)
 hosts = Path(run.stdout.readline().strip())
+
+def sleepers():
+    try:
+        return [pid for pid, command in processes().items() if command.startswith("sleep")]
+    except OSError:  # a process has ended meanwhile
+        return []
+
+while not sleepers():  # after its echo, the shell still has to become one
+    time.sleep(0.01)
 run.kill(), run.wait()
-for pid, command in processes().items():
-    if command.startswith("sleep"):
-        os.kill(pid, 9)
+for pid in sleepers():
+    os.kill(pid, 9)
 torn, lost, made, namespace = (Lab.up(name, 1) for name in ("torn", "lost", "made", "space"))
 torn.layout.state.write_text('{"network": "10.')
 made.layout.state.unlink()
