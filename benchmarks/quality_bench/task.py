@@ -21,8 +21,9 @@ SPECIAL_PIECES = (0, 2, 3)
 """Padding, start and end, as the loop has them."""
 WARM_UP_STEPS, CLIP_NORM = 400, 1.0
 """Of the plain loop; after the warm-up its rate falls with the inverse square root of the step."""
-PEAK_RATE = 0.004
-"""Of the plain loop, unless another is given."""
+PEAK_RATE = 0.002
+"""Of the plain loop, unless another is given. With 0.004 and the recipe's attention dropout it had
+0.7 BLEU after 500 steps, with this one 13.1 after 461 (2026-11)."""
 BEAM = 5
 """For the test set."""
 
