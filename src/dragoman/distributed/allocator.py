@@ -2,7 +2,7 @@
 
 Activations are large blocks, which glibc asks of the kernel one by one and gives back as soon as
 they are free; each page of the next one is then a fault. A step of the Multi30k recipe had 8,000 to
-15,000 of them and has 500 now; it takes 3 to 8 % less time (2026-11).
+15,000 of them and has 200 to 1,000 now (2026-11, docs/log.md).
 """
 
 import ctypes
