@@ -242,14 +242,21 @@ def _run(command: list[str], run: RunDir, steps: int, kill_at: int | None = None
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kills the process with all its descendants at once, so that workers cannot save."""
+    """Kills the process with all its descendants at once, so that workers cannot save.
+
+    All are stopped first, parents before children: none can start another, and none can react
+    to the death of another, as by ending with exit code 0 because its child is gone.
+    """
     with suppress(psutil.NoSuchProcess):
-        top = psutil.Process(process.pid)
-        family = [*reversed(top.children(recursive=True)), top]
+        family = [psutil.Process(process.pid)]
+        for member in family:  # grows as it goes
+            with suppress(psutil.NoSuchProcess):
+                member.suspend()
+                family += member.children()
         for member in family:
             with suppress(psutil.NoSuchProcess):
                 member.kill()
-        psutil.wait_procs(family[:-1], timeout=ENDING_S)
+        psutil.wait_procs(family[1:], timeout=ENDING_S)
     process.wait()
 
 
