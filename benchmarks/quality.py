@@ -33,6 +33,7 @@ from quality_bench.tables import Result, curve_table, level_table, score_table, 
 from quality_bench.task import (
     BEAM,
     CLIP_NORM,
+    LOOP_DROPOUT,
     PEAK_RATE,
     WARM_UP_STEPS,
     Task,
@@ -72,7 +73,12 @@ class Bench:
         self._log = scratch / "log.jsonl"
         self._log.unlink(missing_ok=True)  # of a benchmark before, in a folder that was kept
         self._job = write_loop_job(
-            task, THREADS, options.evaluate_every, options.loop_rate, scratch
+            task,
+            THREADS,
+            options.evaluate_every,
+            scratch,
+            options.loop_rate,
+            options.loop_dropout,
         )
 
     def train(self) -> None:
@@ -208,12 +214,13 @@ def report_of(task: Task, results: dict[str, Result], options: argparse.Namespac
         "### What the two have in common, and what not",
         f"The same pairs and {config.tokenizer.vocabulary:,} pieces, {config.model.encoder_layers} "
         f"+ {config.model.decoder_layers} layers, width {config.model.width}, "
-        f"{config.model.heads} heads, filter {config.model.filter}, dropout "
-        f"{config.model.dropout:g}, label smoothing {config.training.label_smoothing:g}, "
+        f"{config.model.heads} heads, filter {config.model.filter}, label smoothing "
+        f"{config.training.label_smoothing:g}, "
         f"{config.training.tokens_per_update:,} target tokens an update on average, seed "
         f"{config.training.seed}, {THREADS} threads ({options.workers} worker(s) of ours). "
         f"Our model has {task.parameters:,} parameters and is pre-norm, without biases in "
-        "attention; Marian is post-norm, with biases. The loop: one length-bucketed batch an "
+        f"attention, with dropout {config.model.dropout:g}; Marian is post-norm, with biases and "
+        f"dropout {options.loop_dropout:g}. The loop: one length-bucketed batch an "
         f"update, fused AdamW with the recipe's betas, rate rising to {options.loop_rate:g} in "
         f"{WARM_UP_STEPS} steps, then falling with the inverse square root, gradients clipped at "
         f"{CLIP_NORM:g}, sdpa, evaluated every {options.evaluate_every} steps.",
@@ -262,6 +269,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--turn-s", type=float, default=20.0, help="seconds of a turn")
     parser.add_argument("--evaluate-every", type=int, default=250, help="steps of the plain loop")
     parser.add_argument("--loop-rate", type=float, default=PEAK_RATE, help="highest of the loop")
+    parser.add_argument(
+        "--loop-dropout", type=float, default=LOOP_DROPOUT, help="of the loop's residuals"
+    )
     parser.add_argument(
         "--limit-minutes", type=float, default=60.0, help="training minutes of the plain loop"
     )
