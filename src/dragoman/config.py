@@ -194,8 +194,12 @@ class LocalMode:
 # code in fairseq takes a momentum of 0 for up to 16 workers, 0.2 for 32 and 0.5 for 64.
 # diloco: Douillard et al. 2023, with fewer steps than their 500, which followed a long exact phase.
 LOCAL_MODES: Mapping[str, LocalMode] = {
-    "local": LocalMode({"local_steps": 8, "outer_rate": 1.0, "outer_momentum": 0.2}, 12),
-    "diloco": LocalMode({"local_steps": 30, "outer_rate": 0.7, "outer_momentum": 0.9}, 500),
+    "local": LocalMode(
+        {"local_steps": 8, "fragments": 4, "outer_rate": 1.0, "outer_momentum": 0.2}, 12
+    ),
+    "diloco": LocalMode(
+        {"local_steps": 30, "fragments": 6, "outer_rate": 0.7, "outer_momentum": 0.9}, 500
+    ),
 }
 
 
@@ -570,6 +574,18 @@ class SyncSettings(Section):
     group: Literal["rank", "host"] = "rank"
     """local and diloco: who takes steps of its own, each worker, or all workers of a host together,
     which then sum their gradients exactly in every step."""
+    wire: Literal["fp32", "bf16", "4bit"] | None = None
+    """local and diloco: how differences of weights travel, as 4, 2 or half a byte a value; unset:
+    fp32."""
+    fragments: Annotated[int, between(1, 500)] | None = None
+    """local and diloco: into how many parts the weights are cut, of which each is synchronized at
+    its own step of a window; unset: 4 and 6, or local_steps where that is less."""
+    delay: Annotated[int, between(0, 499)] | None = None
+    """local and diloco: for how many steps computing goes on while a fragment travels; unset:
+    local_steps / fragments, so that one is always on its way, and 0 where there is one fragment."""
+    mixing: Annotated[float, between(0, 1)] | None = None
+    """local and diloco: how much of what a worker has learned while a fragment traveled it adds to
+    the common weights; unset: 1, all of it."""
     outer_rate: Annotated[float, above(0, 2)] | None = None
     """local and diloco: how much of the averaged change is applied; unset: 1 and 0.7."""
     outer_momentum: Annotated[float, Field(ge=0.0, lt=1.0)] | None = None
@@ -583,7 +599,7 @@ class SyncSettings(Section):
 
     @property
     def window_steps(self) -> int:
-        """Returns the steps from one synchronization to the next."""
+        """Returns the steps from one synchronization of a weight to its next."""
         return (self.local_steps or 1) if self.is_local else 1
 
     @model_validator(mode="before")
@@ -592,7 +608,13 @@ class SyncSettings(Section):
         mode = given.get("mode") if isinstance(given, dict) else None
         if not isinstance(mode, str) or mode not in LOCAL_MODES:
             return given
-        return {**LOCAL_MODES[mode].defaults, **given}
+        filled = {"wire": "fp32", "mixing": 1.0, **LOCAL_MODES[mode].defaults, **given}
+        steps, fragments = filled["local_steps"], filled["fragments"]
+        if not isinstance(steps, int) or not isinstance(fragments, int) or fragments < 1:
+            return filled  # which is about to be refused
+        if "fragments" not in given:
+            filled["fragments"] = fragments = max(1, min(fragments, steps))
+        return {"delay": steps // fragments if fragments > 1 else 0, **filled}
 
     @model_validator(mode="after")
     def keys_belong_to_the_mode(self) -> Self:
@@ -602,6 +624,10 @@ class SyncSettings(Section):
         }
         of_local: dict[str, object] = {
             "local_steps": self.local_steps,
+            "wire": self.wire,
+            "fragments": self.fragments,
+            "delay": self.delay,
+            "mixing": self.mixing,
             "outer_rate": self.outer_rate,
             "outer_momentum": self.outer_momentum,
             "group": None if self.group == "rank" else self.group,
@@ -621,6 +647,15 @@ class SyncSettings(Section):
                     "it, or choose another mode"
                 )
         if self.is_local and self.local_steps is not None:
+            for key, value, most in (
+                ("fragments", self.fragments, self.local_steps),
+                ("delay", self.delay, self.local_steps - 1),
+            ):
+                if value is not None and value > most:
+                    raise ValueError(
+                        f"sync.{key} = {value} is more than {most}, the most with "
+                        f"sync.local_steps = {self.local_steps}; lower it, or remove it"
+                    )
             most = LOCAL_MODES[self.mode].most_steps
             if self.local_steps > most:
                 raise ValueError(

@@ -1,6 +1,7 @@
 """The figures that follow from a config before anything runs. Pure, without torch."""
 
 from dragoman.config import Config
+from dragoman.distributed.wire_bytes import VALUE_BYTES
 from dragoman.model.size import Size, activation_bytes, size_of
 from dragoman.training.schedule import peak_of
 
@@ -73,7 +74,9 @@ def _on_the_wire(config: Config, size: Size) -> tuple[str, str]:
     megabytes = size.gradient_bytes / 1e6
     if config.sync.is_local:
         steps = config.sync.window_steps
-        return "weights on the wire", f"{megabytes:,.1f} MB once in {steps} steps in fp32"
+        wire = config.sync.wire or "fp32"
+        sent = megabytes * VALUE_BYTES[wire] / VALUE_BYTES["fp32"]
+        return "weights on the wire", f"{sent:,.1f} MB once in {steps} steps in {wire}"
     if config.sync.mode == "bf16":
         return "gradients on the wire", f"{megabytes / 2:,.1f} MB per step in bf16"
     return "gradients on the wire", f"{megabytes:,.1f} MB per step in fp32"

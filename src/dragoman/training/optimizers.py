@@ -30,7 +30,7 @@ Counts = Mapping[str, float]
 """What an optimizer counts apart from its tensors, as a checkpoint's state keeps it."""
 
 TRAINED = "weight"
-"""The key of the weights that train, where an average of them translates."""
+"""The key of the weights that train, where others translate."""
 SCHEDULE_FREE_COUNTS = ("k", "weight_sum", "lr_max")
 """Of the package's parameter groups: updates, the sum of their shares in x, the highest rate."""
 AVERAGE_COUNTS = ("updates",)
@@ -41,8 +41,12 @@ _MUON_MOMENTUM = 0.95
 class Optimizer:
     """Lives as long as the run; holds all that changes with an update, except the weights."""
 
-    def __init__(self, model: nn.Module, settings: OptimizerSettings) -> None:
+    def __init__(
+        self, model: nn.Module, settings: OptimizerSettings, others_translate: bool = False
+    ) -> None:
+        """`others_translate`: weights that are not held here, so those that train are saved."""
         self._model, self.settings = model, settings
+        self._saves_weights = settings.averages or others_translate
         parameters = dict(model.named_parameters())
         self.parts = _MAKERS[settings.kind](parameters, settings)
         """Of torch's kind, each with parameters of its own; to be stepped one after the other."""
@@ -102,7 +106,7 @@ class Optimizer:
         tensors: dict[str, Tensor] = {}
         for part in self.parts:
             tensors |= optimizer_tensors(part, self._model)
-        if self.settings.averages:
+        if self._saves_weights:
             for name, weight in self._model.named_parameters():
                 tensors[f"{name}{STATE_SEPARATOR}{TRAINED}"] = weight.detach()
         return tensors
@@ -168,7 +172,9 @@ def count_keys(settings: OptimizerSettings) -> tuple[str, ...]:
     return AVERAGE_COUNTS if settings.average_decay else ()
 
 
-def optimizer_shapes(weights: Shapes, settings: OptimizerSettings) -> dict[str, tuple[int, ...]]:
+def optimizer_shapes(
+    weights: Shapes, settings: OptimizerSettings, others_translate: bool = False
+) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of `Optimizer.tensors`, once there has been an update."""
     keys: dict[str, Callable[[str, int], tuple[str, ...]]] = {
         "adamw": lambda name, dimensions: _ADAM,
@@ -177,7 +183,7 @@ def optimizer_shapes(weights: Shapes, settings: OptimizerSettings) -> dict[str, 
             ("momentum_buffer",) if is_for_muon(name, dimensions) else _ADAM
         ),
     }
-    trained = (TRAINED,) if settings.averages else ()
+    trained = (TRAINED,) if settings.averages or others_translate else ()
     return {
         f"{name}{STATE_SEPARATOR}{key}": () if key == "step" else shape
         for name, shape in weights.items()

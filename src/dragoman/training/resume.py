@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.distributed as dist
@@ -18,7 +18,7 @@ from dragoman.config import Config, problems_of
 from dragoman.distributed.consensus import all_or_none, raise_on_all_ranks
 from dragoman.distributed.group import Group
 from dragoman.errors import CorruptFileError, NamedRank, RunError
-from dragoman.training.local_state import islands_in, local_shapes
+from dragoman.training.local_state import local_shapes
 from dragoman.training.optimizers import count_keys, optimizer_shapes
 from dragoman.training.state import RunState
 from dragoman.training.tensors import shapes_of
@@ -72,10 +72,12 @@ def check_for(model: nn.Module, config: Config) -> Check:
         has_counts = bool(state.optimizer)
         if has_counts and state.optimizer.keys() != counted:
             raise CorruptFileError(f"{path}: holds the counts of another optimizer")
-        others: Shapes = optimizer_shapes(weights, settings) if has_counts or not counted else {}
-        if config.sync.is_local:
-            held = islands_in(tensor_names(checkpoint.folder / OPTIMIZER)) or [0]
-            others = local_shapes(weights, others, held)
+        is_local, others = config.sync.is_local, cast(Shapes, {})
+        if has_counts or not counted:
+            others = optimizer_shapes(weights, settings, others_translate=is_local)
+        if is_local:
+            names = tensor_names(checkpoint.folder / OPTIMIZER)
+            others = local_shapes(weights, others, names)
         check_tensors(checkpoint.folder / OPTIMIZER, others, may_be_empty=not has_counts)
 
     return check

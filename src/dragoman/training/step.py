@@ -15,7 +15,6 @@ from dragoman.distributed.devices import memory_peak_bytes
 from dragoman.distributed.group import Group
 from dragoman.model.size import training_flops
 from dragoman.sync.step_traffic import StepTraffic
-from dragoman.sync.window import Window
 from dragoman.telemetry.events import StepDone
 from dragoman.training.checkpointing import Checkpointer
 from dragoman.training.interruption import Interruption
@@ -70,7 +69,8 @@ class Stepper:
     checkpointer: Checkpointer
     recorder: Recorder
     traffic: StepTraffic
-    window: Window
+    last_step: int | None
+    """Of the run, if it is known before."""
     model: ModelSettings
     passes: int
     """Of each pair in a step."""
@@ -112,8 +112,8 @@ class Stepper:
         stalled_s = self.checkpointer.wait_until_copied()  # the update changes what is being copied
         rate = self.rate(work.step) * state.divergence.rate_factor
         updater.update(gradients, rate, message.is_finite)
-        ends_window = self.window.ends_at(work.step)
-        synchronized_s = updater.synchronize() if ends_window else 0.0
+        is_last = work.step == self.last_step
+        synchronized_s = updater.synchronize(work.step, is_last)
         parted_at = time.perf_counter() if synchronized_s else message.received_at
         state = state.after_step(work.tokens, message.step_s)
         if scaling := updater.scaler.state_dict():
@@ -140,7 +140,7 @@ class Stepper:
             updated=message.is_finite,
             step_s=step_s,
             parts_s={**parts_s, "rest": max(0.0, step_s - sum(parts_s.values()))},
-            traffic_bytes=self.traffic.of_step(ends_window),
+            traffic_bytes=self.traffic.of_step(work.step, is_last),
             counts=self._counts(work.amounts),
             memory_peak_bytes=memory_peak_bytes(group.device),
             # Whatever happened until then, timed or not, made the others wait.

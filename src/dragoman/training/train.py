@@ -13,7 +13,6 @@ from dragoman.distributed.group import Group, join, reason_of
 from dragoman.distributed.preemption import notices
 from dragoman.errors import DivergedError, FailedElsewhereError
 from dragoman.rundir import RunDir
-from dragoman.sync.window import Window
 from dragoman.telemetry.events import AttemptEnded, Incident
 from dragoman.training.divergence import judge
 from dragoman.training.ending import failed, planned_ending, preempted
@@ -94,11 +93,10 @@ def run_steps(
     last_step = trainer.data.last_step
     clocks_compared_s = state.elapsed_s
     weights = WeightCheck(
-        updater.optimizer.compared,
+        updater.compared,
         group,
         config.training,
         recorder.events,
-        config.sync.window_steps,
     )
     weights.check(state.step)
     ending = planned_ending(config, last_step, state)
@@ -133,8 +131,6 @@ def run_steps(
         if state.elapsed_s - clocks_compared_s >= CLOCKS_EVERY_S:  # of rank 0, on all ranks alike
             record_clock_offset(group, recorder.events)
             clocks_compared_s = state.elapsed_s
-        if not trainer.stepper.window.ends_at(state.step):
-            continue  # whatever follows needs weights that all ranks have in common
         if weights.is_due(state.step):
             weights.check(state.step)
 
@@ -155,8 +151,7 @@ def run_steps(
 
 
 def evaluation_is_due(config: Config, state: RunState, ending: AttemptEnded | None) -> bool:
-    window = Window(config.sync.window_steps)
-    is_time = ending is not None or window.holds_multiple(state.step, config.evaluation.every_steps)
+    is_time = ending is not None or state.step % config.evaluation.every_steps == 0
     return is_time and state.evaluated_step < state.step
 
 

@@ -68,7 +68,7 @@ class Updater:
         self._update: tuple[Mark, Mark] | None = None
         self.update_s = 0.0
         """Of the last update; on a GPU, of the one before: a step begins while it is being made."""
-        self.optimizer = Optimizer(objective.model, config.optimizer)
+        self.optimizer = Optimizer(objective.model, config.optimizer, config.sync.is_local)
         self.outer: OuterOptimizer | None = None
         if config.sync.is_local:
             self.outer = OuterOptimizer(objective.model, config.sync, islands)
@@ -97,9 +97,23 @@ class Updater:
         if not self.outer:
             self.optimizer.load(weights, tensors, counts)
             return
-        moments = local_state.own_moments(tensors, self.islands.own)
+        own = local_state.own_tensors_in(tensors, self.islands.own)
+        departed = local_state.unnamed(own, local_state.DEPARTED)
+        moments = {
+            name: tensor for name, tensor in own.items() if not name.endswith(local_state.DEPARTED)
+        }
         self.optimizer.load(weights, moments, counts)
-        self.outer.load(local_state.momentum_in(tensors))
+        momentum = local_state.unnamed(tensors, local_state.MOMENTUM)
+        mean = local_state.unnamed(tensors, local_state.MEAN)
+        self.outer.load(weights, momentum, mean, departed)
+
+    def translating(self) -> Mapping[str, torch.Tensor] | None:
+        """Returns the weights that translate, by name; None: the model's own do."""
+        return self.outer.common() if self.outer else self.optimizer.averaged()
+
+    def compared(self) -> Mapping[str, torch.Tensor]:
+        """Returns the tensors that decide what translates, equal on all ranks with replicas."""
+        return self.outer.common() if self.outer else self.optimizer.compared()
 
     def state_tensors(self, keepers: Sequence[int]) -> dict[str, torch.Tensor]:
         """Returns what this rank saves beside the weights; `keepers`: who saves for each rank.
@@ -109,8 +123,15 @@ class Updater:
         tensors = self.optimizer.tensors()
         if not self.outer:
             return whole_tensors(tensors, kept=keepers[self._group.rank] == self._group.rank)
-        collected = local_state.collect(tensors, self.islands, keepers, self._group)
-        return local_state.with_momentum(collected, self.outer.tensors())
+        if not tensors:  # on no rank
+            return {}
+        outer = self.outer.state()
+        own = {**tensors, **local_state.named(outer.departed, local_state.DEPARTED)}
+        return {
+            **local_state.collect(own, self.islands, keepers, self._group),
+            **local_state.named(outer.momentum, local_state.MOMENTUM),
+            **local_state.named(outer.mean, local_state.MEAN),
+        }
 
     def gradients(self, work: StepBatches, pieces: int = 1) -> Gradients:
         """Runs forward and backward, with each micro-batch in that many pieces.
@@ -165,8 +186,8 @@ class Updater:
         if not self._stopwatch.reads_late:
             self.update_s = self._stopwatch.seconds(*self._update)
 
-    def synchronize(self) -> float:
-        """Makes the weights of all islands common, where they are not; returns the seconds it took.
+    def synchronize(self, step: int, is_last: bool) -> float:
+        """Synchronizes what is due of the islands' weights; returns the seconds it took.
 
         Collective: every rank must call.
         """
@@ -174,10 +195,15 @@ class Updater:
             return 0.0
         self._group.pulse.enter("synchronization")  # which may take many times a step
         begun = time.perf_counter()
-        self.outer.synchronize()
+        self.outer.after_step(step, is_last)
         if self._group.device.type == "cuda":
             torch.cuda.synchronize(self._group.device)
         return time.perf_counter() - begun
+
+    def close(self) -> None:
+        """Leaves the islands; every rank does so when a run ends."""
+        if not self.outer or self.outer.close():
+            self.islands.close()
 
     def _gradient_norm(self) -> torch.Tensor:
         """Returns the norm over all parameters, without the loss scale."""

@@ -31,7 +31,7 @@ def test_fewer_workers_accumulate_more():
             "974.1 MB",
         ),
         (["optimizer.kind=muon"], "Muon and Adam 798,", "554.4 MB"),
-        (["sync.mode=local"], "Adam, outer step 1,705,", "974.1 MB"),
+        (["sync.mode=local"], "Adam, outer step 1,644,", "1,339.4 MB"),
     ],
 )
 def test_what_the_optimizer_keeps_is_counted(changes, memory, checkpoint):
@@ -77,6 +77,11 @@ def test_what_is_found_at_the_start_is_not_made_up():
     [
         (["sync.mode=bf16"], "gradients on the wire", "121.8 MB per step in bf16"),
         (["sync.mode=local"], "weights on the wire", "243.5 MB once in 8 steps in fp32"),
+        (
+            ["sync.mode=diloco", "sync.wire=4bit"],
+            "weights on the wire",
+            "30.4 MB once in 30 steps in 4bit",
+        ),
         (
             ["sync.mode=accumulate", "sync.accumulate=4"],
             "gradients on the wire",
