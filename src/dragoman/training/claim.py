@@ -130,16 +130,22 @@ def with_micro_batch(config: Config, tokens: int | Literal["auto"]) -> Config:
 
 
 def incompatible_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:
-    """Returns (key, old, new) of every difference that would make it another run."""
+    """Returns (key, old, new) of every difference that would make it another run.
+
+    Modes and kinds come first, since the other keys of their sections follow from them.
+    """
     old, new = _flat(before.model_dump()), _flat(now.model_dump())
     free = list(FREE_KEYS)
     if now.schedule.kind in ("cosine", "linear"):
         free.remove("training.steps")  # the whole curve follows from its end
     if "auto" in (before.training.micro_batch_tokens, now.training.micro_batch_tokens):
         free.append("training.micro_batch_tokens")  # either becomes the number that is found
+    keys = sorted(
+        old.keys() | new.keys(), key=lambda key: (not key.endswith((".mode", ".kind")), key)
+    )
     return [
         (key, old.get(key), new.get(key))
-        for key in sorted(old.keys() | new.keys())
+        for key in keys
         if old.get(key) != new.get(key) and not _covers(free, key)
     ]
 
