@@ -558,10 +558,11 @@ class TrainingSettings(Section):
 class SyncSettings(Section):
     """How the workers' gradients or weights become common; docs/sync.md compares the modes."""
 
-    mode: Literal["fp32", "bf16", "accumulate", "local", "diloco"] = "fp32"
+    mode: Literal["fp32", "bf16", "accumulate", "local", "diloco", "auto"] = "fp32"
     """fp32: gradients are summed exactly in every update. bf16: half the bytes. accumulate: larger
     and fewer updates. local, diloco: workers take steps of their own and then average what they
-    have learned, after few or after many steps."""
+    have learned, after few or after many steps. auto: fp32, bf16 or local, the first that is fast
+    enough for the network, which is measured."""
     accumulate: Annotated[int, between(2, 64)] | None = None
     """accumulate only: how many updates of the recipe become one. Steps, warm-up and intervals are
     divided by it and rates raised by its square root, so that the run sees the same tokens."""
@@ -572,7 +573,7 @@ class SyncSettings(Section):
     """local and diloco: steps between two synchronizations; local: from 2 to 12, unset 8; diloco:
     from 2 to 500, unset 30."""
     group: Literal["rank", "host"] = "rank"
-    """local and diloco: who takes steps of its own, each worker, or all workers of a host together,
+    """local, diloco and auto: who takes steps of its own, each worker, or all workers of a host together,
     which then sum their gradients exactly in every step."""
     wire: Literal["fp32", "bf16", "4bit"] | None = None
     """local and diloco: how differences of weights travel, as 4, 2 or half a byte a value; unset:
@@ -630,8 +631,9 @@ class SyncSettings(Section):
             "mixing": self.mixing,
             "outer_rate": self.outer_rate,
             "outer_momentum": self.outer_momentum,
-            "group": None if self.group == "rank" else self.group,
         }
+        if self.mode != "auto":
+            of_local["group"] = None if self.group == "rank" else self.group
         if self.mode == "accumulate":
             if self.accumulate is None:
                 raise ValueError(

@@ -41,12 +41,8 @@ _MUON_MOMENTUM = 0.95
 class Optimizer:
     """Lives as long as the run; holds all that changes with an update, except the weights."""
 
-    def __init__(
-        self, model: nn.Module, settings: OptimizerSettings, others_translate: bool = False
-    ) -> None:
-        """`others_translate`: weights that are not held here, so those that train are saved."""
+    def __init__(self, model: nn.Module, settings: OptimizerSettings) -> None:
         self._model, self.settings = model, settings
-        self._saves_weights = settings.averages or others_translate
         parameters = dict(model.named_parameters())
         self.parts = _MAKERS[settings.kind](parameters, settings)
         """Of torch's kind, each with parameters of its own; to be stepped one after the other."""
@@ -98,15 +94,19 @@ class Optimizer:
                 tensors[f"{name}{STATE_SEPARATOR}z"] = self._state_of(weight)["z"]
         return tensors
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self, with_weights: bool = False) -> dict[str, Tensor]:
         """Returns what a checkpoint holds beside the weights that translate; empty before the
-        first update."""
+        first update.
+
+        `with_weights`: others than those that are held here translate, so those that train are
+        among them.
+        """
         if not self._is_under_way():
             return {}
         tensors: dict[str, Tensor] = {}
         for part in self.parts:
             tensors |= optimizer_tensors(part, self._model)
-        if self._saves_weights:
+        if self.settings.averages or with_weights:
             for name, weight in self._model.named_parameters():
                 tensors[f"{name}{STATE_SEPARATOR}{TRAINED}"] = weight.detach()
         return tensors
@@ -173,7 +173,7 @@ def count_keys(settings: OptimizerSettings) -> tuple[str, ...]:
 
 
 def optimizer_shapes(
-    weights: Shapes, settings: OptimizerSettings, others_translate: bool = False
+    weights: Shapes, settings: OptimizerSettings, with_weights: bool = False
 ) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of `Optimizer.tensors`, once there has been an update."""
     keys: dict[str, Callable[[str, int], tuple[str, ...]]] = {
@@ -183,7 +183,7 @@ def optimizer_shapes(
             ("momentum_buffer",) if is_for_muon(name, dimensions) else _ADAM
         ),
     }
-    trained = (TRAINED,) if settings.averages or others_translate else ()
+    trained = (TRAINED,) if settings.averages or with_weights else ()
     return {
         f"{name}{STATE_SEPARATOR}{key}": () if key == "step" else shape
         for name, shape in weights.items()

@@ -17,7 +17,6 @@ from dragoman.model.memory import check_memory
 from dragoman.model.size import FP32_BYTES, size_of
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PreparedData
-from dragoman.sync import form_islands, synchronized
 from dragoman.sync.step_traffic import StepTraffic
 from dragoman.telemetry.events import FORMAT, AttemptStarted
 from dragoman.telemetry.read.events import attempts_so_far, newest_format, refuse_newer_format
@@ -92,10 +91,7 @@ def start(
         model = initial_model(config, data.tokenizer.size)
         sizes = [parameter.numel() for parameter in model.parameters()]
         objective = Objective(model, config.training.label_smoothing, config.training.r_drop)
-        islands = form_islands(group, hosts, config.sync)
-        sync = synchronized(objective, group, islands, config)
-        at_end.callback(sync.close)
-        updater = Updater(sync, objective, config, group, islands)
+        updater = Updater(objective, config, group, hosts)
         at_end.callback(updater.close)
 
         attempt = max(group.gather(attempts_so_far(run))) + 1  # hosts may know of different ones
@@ -128,7 +124,7 @@ def start(
             plan=data.plan,
             checkpointer=checkpointer,
             recorder=recorder,
-            traffic=StepTraffic(config, group, sizes, hosts),
+            traffic=StepTraffic(config, updater.sync_settings, group, sizes, hosts),
             last_step=data.last_step,
             model=config.model,
             passes=config.training.passes,

@@ -12,12 +12,22 @@ from torch import nn
 
 from dragoman.batches.collate import Batch, cut
 from dragoman.batches.loader import StepBatches
-from dragoman.config import Config
+from dragoman.config import Config, SyncSettings
 from dragoman.distributed.devices import PRECISIONS
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.model.transformer import Transformer
-from dragoman.sync import Islands, Mark, Stopwatch, Sync, free_memory, is_out_of_memory
+from dragoman.sync import (
+    Islands,
+    Mark,
+    Stopwatch,
+    Sync,
+    form_islands,
+    free_memory,
+    is_out_of_memory,
+    synchronized,
+)
+from dragoman.sync.averaging import average_changes
 from dragoman.sync.outer import OuterOptimizer
 from dragoman.training import local_state
 from dragoman.training.optimizers import Counts, Optimizer
@@ -47,6 +57,14 @@ class _Pass(NamedTuple):
     ended: Mark
 
 
+def first_settings(settings: SyncSettings) -> SyncSettings:
+    """Returns the settings with which a run begins: auto lets every worker compute on its own until
+    it has measured how fast that is."""
+    if settings.mode != "auto":
+        return settings
+    return SyncSettings(mode="local", group=settings.group)
+
+
 def initial_model(config: Config, vocabulary: int) -> Transformer:
     """Returns the model with which a run begins: a function of its seed."""
     torch.manual_seed(config.training.seed)
@@ -56,11 +74,19 @@ def initial_model(config: Config, vocabulary: int) -> Transformer:
 class Updater:
     """Holds what is trained and lives as long as the run: model, optimizer and loss scale."""
 
+    sync: Sync
+    islands: Islands
+    outer: OuterOptimizer | None
+
     def __init__(
-        self, sync: Sync, objective: Objective, config: Config, group: Group, islands: Islands
+        self, objective: Objective, config: Config, group: Group, hosts: Sequence[str]
     ) -> None:
-        self.sync, self.objective, self.islands = sync, objective, islands
+        """`hosts` are those of each rank. Collective: every rank must call."""
+        self.objective, self._hosts = objective, hosts
         self.config, self._group = config, group
+        self.sync_settings = first_settings(config.sync)
+        """Those in use; with `sync.mode` auto they may change."""
+        self._tie_together()
         self._vocabulary = objective.model.embedding.num_embeddings
         self._stopwatch = Stopwatch(group.device)
         self._one = torch.ones((), device=group.device)
@@ -68,10 +94,7 @@ class Updater:
         self._update: tuple[Mark, Mark] | None = None
         self.update_s = 0.0
         """Of the last update; on a GPU, of the one before: a step begins while it is being made."""
-        self.optimizer = Optimizer(objective.model, config.optimizer, config.sync.is_local)
-        self.outer: OuterOptimizer | None = None
-        if config.sync.is_local:
-            self.outer = OuterOptimizer(objective.model, config.sync, islands)
+        self.optimizer = Optimizer(objective.model, config.optimizer)
         self.scaler = (
             torch.amp.GradScaler(  # passes everything through unless the precision is fp16
                 group.device.type, enabled=config.training.precision == "fp16"
@@ -81,6 +104,23 @@ class Updater:
     @property
     def model(self) -> Transformer:
         return self.objective.model
+
+    def adopt(self, settings: SyncSettings, step: int) -> None:
+        """Goes on with another way to synchronize, after this step.
+
+        Weights become common first, and moments their mean. Collective: every rank must call.
+        """
+        if settings == self.sync_settings:
+            return
+        if self.outer:
+            self.outer.after_step(step, is_last=True)
+            moments = [*self.optimizer.tensors().values()]
+            mean = average_changes(moments, self.islands, "fp32").tensors
+            if mean:
+                torch._foreach_copy_(moments, mean)
+        self.close()
+        self.sync_settings = settings
+        self._tie_together()
 
     def start_over(self) -> None:
         """Loads the initial weights again, as if there had been no update."""
@@ -120,7 +160,7 @@ class Updater:
 
         Collective: every rank must call.
         """
-        tensors = self.optimizer.tensors()
+        tensors = self.optimizer.tensors(with_weights=self.outer is not None)
         if not self.outer:
             return whole_tensors(tensors, kept=keepers[self._group.rank] == self._group.rank)
         if not tensors:  # on no rank
@@ -201,9 +241,20 @@ class Updater:
         return time.perf_counter() - begun
 
     def close(self) -> None:
-        """Leaves the islands; every rank does so when a run ends."""
+        """Leaves the other ranks; every rank does so when a run ends."""
         if not self.outer or self.outer.close():
             self.islands.close()
+        self.sync.close()
+
+    def _tie_together(self) -> None:
+        settings = self.sync_settings
+        self.islands = form_islands(self._group, self._hosts, settings)
+        self.sync = synchronized(
+            self.objective, self._group, self.islands, settings, self.config.training.sharding
+        )
+        self.outer = None
+        if settings.is_local:
+            self.outer = OuterOptimizer(self.objective.model, settings, self.islands)
 
     def _gradient_norm(self) -> torch.Tensor:
         """Returns the norm over all parameters, without the loss scale."""
