@@ -573,8 +573,8 @@ class SyncSettings(Section):
     """local and diloco: steps between two synchronizations; local: from 2 to 12, unset 8; diloco:
     from 2 to 500, unset 30."""
     group: Literal["rank", "host"] = "rank"
-    """local, diloco and auto: who takes steps of its own, each worker, or all workers of a host together,
-    which then sum their gradients exactly in every step."""
+    """local, diloco and auto: who takes steps of its own, each worker, or all workers of a host
+    together, which then sum their gradients exactly in every step."""
     wire: Literal["fp32", "bf16", "4bit"] | None = None
     """local and diloco: how differences of weights travel, as 4, 2 or half a byte a value; unset:
     fp32."""
@@ -833,7 +833,7 @@ class Config(Section):
     @model_validator(mode="after")
     def sync_goes_with_the_rest(self) -> Self:
         mode, optimizer = self.sync.mode, self.optimizer
-        if self.training.sharding == "full" and (self.sync.is_local or mode == "bf16"):
+        if self.training.sharding == "full" and (self.sync.is_local or mode in ("bf16", "auto")):
             raise ValueError(
                 f"sync.mode = {mode!r} needs workers that hold the whole model, and "
                 "training.sharding = 'full' leaves each a part; set one of them back"

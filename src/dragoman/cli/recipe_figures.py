@@ -72,6 +72,9 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
 
 def _on_the_wire(config: Config, size: Size) -> tuple[str, str]:
     megabytes = size.gradient_bytes / 1e6
+    if config.sync.mode == "auto":
+        most = f"at most {megabytes:,.1f} MB per step"
+        return "on the wire", f"{most}; how is found at the start, from the network's speed"
     if config.sync.is_local:
         steps = config.sync.window_steps
         wire = config.sync.wire or "fp32"

@@ -55,6 +55,8 @@ def size_of(
     if optimizer.kind == "muon":
         states -= count_hidden_matrices(model)
     sync = sync or SyncSettings()
+    if sync.mode == "auto":  # of what it may choose, the largest
+        sync = SyncSettings(mode="local")
     is_local, saved = sync.is_local, (sync.delay or 0) / sync.window_steps
     on_the_way = max(saved, 1 / (sync.fragments or 1))
     return Size(

@@ -76,8 +76,7 @@ class OuterOptimizer:
         After the last step all islands hold the common weights. Collective: every rank must call.
         """
         if is_last:
-            for fragment in [*self._travelling]:  # in the order of their departures
-                self._arrive(fragment)
+            self.drain()
             departing = arriving = [*range(self._schedule.fragments)]
         else:
             departing, arriving = self._schedule.departing(step), self._schedule.arriving(step)
@@ -86,6 +85,11 @@ class OuterOptimizer:
         for fragment in arriving:
             if fragment in self._travelling:  # not in the first steps
                 self._arrive(fragment)
+
+    def drain(self) -> None:
+        """Applies all that is on its way. Collective: every rank must call."""
+        for fragment in [*self._travelling]:  # in the order of their departures
+            self._arrive(fragment)
 
     def common(self) -> dict[str, Tensor]:
         """Returns the common weights, which are the same on all ranks after every step."""

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
-from dragoman.config import Config
+from dragoman.config import SyncSettings
 from dragoman.distributed.group import Group
 from dragoman.distributed.interfaces import interface_between_ranks
 from dragoman.distributed.ring_bytes import bytes_of_mode, bytes_per_step, on_the_wire
@@ -19,27 +20,39 @@ class StepTraffic:
     """Counts on one rank of each host; on the others, and alone, there is nothing to count."""
 
     def __init__(
-        self, config: Config, group: Group, sizes: Sequence[int], hosts: Sequence[str]
+        self,
+        settings: SyncSettings,
+        sharding: Literal["none", "full"],
+        group: Group,
+        sizes: Sequence[int],
+        hosts: Sequence[str],
     ) -> None:
-        """`sizes`: elements of each tensor of the model."""
+        """`sizes`: elements of each tensor of the model; `hosts`: of each rank."""
         self._interface = interface_between_ranks() if group.ranks > 1 else None
         if group.local_rank != 0:
             self._interface = None
-        here, sync, parameters = Counter(hosts)[group.host], config.sync, sum(sizes)
-        if config.training.sharding == "full":
-            payload = bytes_per_step(parameters, group.ranks, here, sharded=True)
+        self._ranks, self._here = group.ranks, Counter(hosts)[group.host]
+        self._sizes, self._hosts = sizes, len({*hosts})
+        self._sharding = sharding
+        self._before: InterfaceCounters | None = None
+        self.follow(settings)
+
+    def follow(self, settings: SyncSettings) -> None:
+        """Predicts what these settings send, from now on."""
+        parameters, is_local = sum(self._sizes), settings.is_local
+        if self._sharding == "full":
+            payload = bytes_per_step(parameters, self._ranks, self._here, sharded=True)
         else:
-            payload = bytes_of_mode(sync, parameters, group.ranks, here, len({*hosts}), len(sizes))
+            payload = bytes_of_mode(
+                settings, parameters, self._ranks, self._here, self._hosts, len(self._sizes)
+            )
         self._bytes = on_the_wire(payload, packet_size(self._interface or ""))
         """To make everything common once."""
-        self._fragments = FragmentSchedule.of(sync)
-        self._shares = [1.0]
-        if sync.is_local and not (sync.group == "host" and len({*hosts}) == 1):
-            members = cut(sizes, self._fragments.fragments)
-            self._shares = [sum(sizes[place] for place in each) / parameters for each in members]
-        else:
-            self._fragments = FragmentSchedule(window_steps=1)
-        self._before: InterfaceCounters | None = None
+        if settings.group == "host" and self._hosts == 1:
+            is_local = False  # all ranks are one island
+        self._fragments = FragmentSchedule.of(settings) if is_local else FragmentSchedule(1)
+        members = cut(self._sizes, self._fragments.fragments)
+        self._shares = [sum(self._sizes[at] for at in each) / parameters for each in members]
 
     def begin_step(self) -> None:
         self._before = read_interface_counters(self._interface) if self._interface else None

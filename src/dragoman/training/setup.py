@@ -51,6 +51,8 @@ class Trainer:
 
     config: Config
     group: Group
+    hosts: list[str]
+    """Of each rank."""
     data: TrainingData
     updater: Updater
     stepper: Stepper
@@ -124,14 +126,16 @@ def start(
             plan=data.plan,
             checkpointer=checkpointer,
             recorder=recorder,
-            traffic=StepTraffic(config, updater.sync_settings, group, sizes, hosts),
+            traffic=StepTraffic(
+                updater.sync_settings, config.training.sharding, group, sizes, hosts
+            ),
             last_step=data.last_step,
             model=config.model,
             passes=config.training.passes,
             vocabulary=data.tokenizer.size,
         )
         yield (
-            Trainer(config, group, data, updater, stepper, evaluator, checkpointer, recorder),
+            Trainer(config, group, hosts, data, updater, stepper, evaluator, checkpointer, recorder),
             state,
         )
 

@@ -108,19 +108,23 @@ class Updater:
     def adopt(self, settings: SyncSettings, step: int) -> None:
         """Goes on with another way to synchronize, after this step.
 
-        Weights become common first, and moments their mean. Collective: every rank must call.
+        Islands that end make their weights common first, and of their moments the mean. Collective:
+        every rank must call.
         """
         if settings == self.sync_settings:
             return
-        if self.outer:
-            self.outer.after_step(step, is_last=True)
-            moments = [*self.optimizer.tensors().values()]
-            mean = average_changes(moments, self.islands, "fp32").tensors
-            if mean:
+        outer, moments = self.outer, [*self.optimizer.tensors().values()]
+        if outer:
+            outer.drain()
+        if outer and moments and not settings.is_local:
+            outer.after_step(step, is_last=True)
+            if mean := average_changes(moments, self.islands, "fp32").tensors:
                 torch._foreach_copy_(moments, mean)
         self.close()
         self.sync_settings = settings
         self._tie_together()
+        if outer and self.outer:
+            self.outer.load(outer.common(), outer.state().momentum, {}, {})
 
     def start_over(self) -> None:
         """Loads the initial weights again, as if there had been no update."""
