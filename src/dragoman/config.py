@@ -538,6 +538,15 @@ class TrainingSettings(Section):
         return self.micro_batch_limit // self.passes
 
     @model_validator(mode="after")
+    def micro_batches_hold_a_pair(self) -> Self:
+        if not self.pairs_fill_tokens:
+            raise ValueError(
+                f"training.micro_batch_tokens = {self.micro_batch_tokens} is too little for one "
+                f"piece, which training.r_drop = {self.r_drop:g} computes twice; raise it"
+            )
+        return self
+
+    @model_validator(mode="after")
     def may_run_out_of_memory(self) -> Self:
         if self.micro_batch_tokens == "auto" and self.sharding == "full":
             raise ValueError(
