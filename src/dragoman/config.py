@@ -194,8 +194,12 @@ class LocalMode:
 # code in fairseq takes a momentum of 0 for up to 16 workers, 0.2 for 32 and 0.5 for 64.
 # diloco: Douillard et al. 2023, with fewer steps than their 500, which followed a long exact phase.
 LOCAL_MODES: Mapping[str, LocalMode] = {
-    "local": LocalMode({"local_steps": 8, "outer_rate": 1.0, "outer_momentum": 0.2}, 12),
-    "diloco": LocalMode({"local_steps": 30, "outer_rate": 0.7, "outer_momentum": 0.9}, 500),
+    "local": LocalMode(
+        {"local_steps": 8, "fragments": 4, "outer_rate": 1.0, "outer_momentum": 0.2}, 12
+    ),
+    "diloco": LocalMode(
+        {"local_steps": 30, "fragments": 6, "outer_rate": 0.7, "outer_momentum": 0.9}, 500
+    ),
 }
 
 
@@ -575,6 +579,16 @@ class SyncSettings(Section):
     outer_momentum: Annotated[float, Field(ge=0.0, lt=1.0)] | None = None
     """local and diloco: how much of the changes before is added to it; unset: 0.2 and 0.9, of which
     diloco's is Nesterov's."""
+    wire: Literal["fp32", "bf16", "4bit"] = "fp32"
+    """local and diloco: how differences of weights travel."""
+    fragments: Annotated[int, between(1, 64)] | None = None
+    """local and diloco: parts of the model that are synchronized one after another; unset: 4 and
+    6."""
+    delay: Annotated[int, between(0, 500)] | None = None
+    """local and diloco: steps of computing beside which a fragment may travel; unset: local_steps
+    divided by fragments, rounded down."""
+    mixing: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    """local and diloco: how much of a fragment that comes late replaces the worker's own."""
 
     @property
     def is_local(self) -> bool:
@@ -592,7 +606,11 @@ class SyncSettings(Section):
         mode = given.get("mode") if isinstance(given, dict) else None
         if not isinstance(mode, str) or mode not in LOCAL_MODES:
             return given
-        return {**LOCAL_MODES[mode].defaults, **given}
+        filled = {**LOCAL_MODES[mode].defaults, **given}
+        steps, fragments = filled["local_steps"], filled["fragments"]
+        if isinstance(steps, int) and isinstance(fragments, int) and fragments > 0:
+            filled.setdefault("delay", steps // fragments)
+        return filled
 
     @model_validator(mode="after")
     def keys_belong_to_the_mode(self) -> Self:
@@ -605,6 +623,10 @@ class SyncSettings(Section):
             "outer_rate": self.outer_rate,
             "outer_momentum": self.outer_momentum,
             "group": None if self.group == "rank" else self.group,
+            "wire": None if self.wire == "fp32" else self.wire,
+            "fragments": self.fragments,
+            "delay": self.delay,
+            "mixing": self.mixing,
         }
         if self.mode == "accumulate":
             if self.accumulate is None:
