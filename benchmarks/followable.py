@@ -96,6 +96,8 @@ def _of(run: RunFacts, advice: Advice) -> Iterator[str]:
         yield from _of_recipe(run, advice.command)
     else:
         yield from _of_shell(run, advice.command)
+    if advice.recipe:
+        yield from _of_recipe(run, advice.recipe)
 
 
 def _of_recipe(run: RunFacts, lines: str) -> Iterator[str]:

@@ -61,6 +61,7 @@ TORCH_FREE = [
     "dragoman.training.claim",
     "dragoman.distributed.preemption",
     "dragoman.distributed.wire_bytes",
+    "dragoman.distributed.sync_forecast",
     "dragoman.training.divergence",
     "dragoman.training.observer",
     "dragoman.training.interruption",

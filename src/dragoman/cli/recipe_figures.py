@@ -1,6 +1,7 @@
 """The figures that follow from a config before anything runs. Pure, without torch."""
 
 from dragoman.config import Config
+from dragoman.distributed.sync_forecast import QUALITY_COST
 from dragoman.distributed.wire_bytes import VALUE_BYTES
 from dragoman.model.size import Size, activation_bytes, size_of
 from dragoman.training.schedule import peak_of
@@ -49,6 +50,7 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
             f"{size.weight_bytes / 1e6:,.1f}",
         ),
         _on_the_wire(config, size),
+        *([("cost in quality", cost)] if (cost := QUALITY_COST[config.sync.mode]) else []),
         (
             "tokens per update",
             f"{training.tokens_per_update:,} target tokens, all workers together",
@@ -71,16 +73,18 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
 
 
 def _on_the_wire(config: Config, size: Size) -> tuple[str, str]:
-    megabytes = size.gradient_bytes / 1e6
-    if config.sync.mode == "auto":
+    megabytes, sync = size.gradient_bytes / 1e6, config.sync
+    if sync.mode == "auto":
         most = f"at most {megabytes:,.1f} MB per step"
         return "on the wire", f"{most}; how is found at the start, from the network's speed"
-    if config.sync.is_local:
-        steps = config.sync.window_steps
-        wire = config.sync.wire or "fp32"
-        sent = megabytes * VALUE_BYTES[wire] / VALUE_BYTES["fp32"]
-        return "weights on the wire", f"{sent:,.1f} MB once in {steps} steps in {wire}"
-    if config.sync.mode == "bf16":
+    if sync.is_local and sync.wire:
+        window = VALUE_BYTES[sync.wire] * size.parameters / 1e6
+        return (
+            "weights on the wire",
+            f"{window:,.1f} MB once in {sync.window_steps} steps in {sync.wire}, in "
+            f"{sync.fragments} fragment(s): {window / sync.window_steps:,.1f} MB per step",
+        )
+    if sync.mode == "bf16":
         return "gradients on the wire", f"{megabytes / 2:,.1f} MB per step in bf16"
     return "gradients on the wire", f"{megabytes:,.1f} MB per step in fp32"
 

@@ -33,6 +33,15 @@ def setting_line(key: str, value: object) -> str:
     return f"{key} = {_toml(value)}"
 
 
+def recipe_lines(settings: Settings) -> str:
+    """Returns the settings as the tables of a recipe: [sync], and below it mode = "local"."""
+    tree: dict[str, dict[str, object]] = {}
+    for key, value in settings.items():
+        section, _, name = key.partition(".")
+        tree.setdefault(section, {})[name] = value
+    return tomli_w.dumps(tree).strip()
+
+
 def is_recipe_line(command: str) -> bool:
     """Returns whether a piece of advice is for the recipe, and not for a shell."""
     return _RECIPE_LINE.match(command) is not None

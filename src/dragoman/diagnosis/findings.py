@@ -54,6 +54,9 @@ class Advice:
     for this run as it stands."""
     saves_s: float | None = None
     """Of the run's wall time, had it been so from the beginning; None: not known."""
+    recipe: str = ""
+    """The settings of a command for a shell as lines of a recipe, for runs to come; empty: none
+    are worth keeping."""
 
 
 @dataclass(frozen=True)

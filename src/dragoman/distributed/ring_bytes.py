@@ -4,9 +4,13 @@ Both gloo and NCCL pass large tensors around a ring: each rank sends 2 (n - 1) /
 of the gradients for an all-reduce, half of that for a gather or a scatter.
 """
 
+import math
+
 from dragoman.config import SyncSettings
 from dragoman.distributed.wire_bytes import WireKind, is_gathered, sent_bytes
 
+BUCKET_BYTES = 25 * 2**20
+"""DDP sends gradients in buckets of this size."""
 ETHERNET_HEADER = 14
 IP_AND_TCP_HEADERS = 52
 """Header bytes of IPv4 and TCP with timestamps."""
@@ -76,6 +80,11 @@ def _scattered_bytes(
     # Of the first half, what goes to ranks of other hosts; of the ring, what its last rank sends.
     to_others = ranks_on_host * (ranks - ranks_on_host) / (ranks - 1)
     return sent / 2 * to_others + sent / 2
+
+
+def messages_of(gradient_bytes: float) -> float:
+    """Returns the number of DDP's buckets; the first one is small, so that sending begins early."""
+    return 1.0 + math.ceil(gradient_bytes / BUCKET_BYTES)
 
 
 def on_the_wire(payload: float, mtu: int) -> float:

@@ -86,6 +86,7 @@ def _advice(run: RunFacts, advice: Advice) -> AdviceContent:
         text=advice.text,
         command=advice.command,
         is_recipe=is_recipe_line(advice.command),
+        recipe=advice.recipe,
         saves_s=saved_s,
         saves_cost=saved_cost,
         saves=savings(saved_s, saved_cost, prices.currency) if saved_s else "",

@@ -65,6 +65,8 @@ class AdviceContent(Content):
     """For a shell, or lines of the recipe; empty: there is none."""
     is_recipe: bool
     """The command is for the recipe."""
+    recipe: str
+    """The settings of a command for a shell as lines of a recipe; empty: there are none."""
     saves_s: Finite
     """Of the run's wall time, had it been so from the beginning; null: not known."""
     saves_cost: Finite

@@ -95,9 +95,11 @@ def _indented(item: str) -> str:
 def _advice(advice: AdviceContent, prefix: str = "") -> str:
     saves = f" ({escaped(advice.saves)})" if advice.saves else ""
     text = f"{escaped(prefix + advice.text)}{saves}"
-    if not advice.command:
-        return text
-    return f"{text}\n\n{fenced(advice.command, 'toml' if advice.is_recipe else 'sh')}"
+    if advice.command:
+        text += f"\n\n{fenced(advice.command, 'toml' if advice.is_recipe else 'sh')}"
+    if advice.recipe:
+        text += f"\n\nor, in a recipe:\n\n{fenced(advice.recipe, 'toml')}"
+    return text
 
 
 def fenced(text: str, language: str = "") -> str:

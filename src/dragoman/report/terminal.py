@@ -11,4 +11,7 @@ def what_to_do(document: Document) -> str:
         saves = f" ({advice.saves})" if advice.saves else ""
         lines.append(f"{number}. {item.section.title}: {advice.text}{saves}")
         lines += [f"   {line}" for line in advice.command.splitlines()]
+        if advice.recipe:
+            lines.append("   or, in a recipe:")
+            lines += [f"   {line}" for line in advice.recipe.splitlines()]
     return "\n".join(["", "What to do:", *lines]) if lines else ""

@@ -123,7 +123,10 @@ def _to_do(to_do: Sequence[ToDo]) -> str:
 
 def _advice(advice: AdviceContent) -> str:
     saves = f' <span class="saves">{escape(advice.saves)}</span>' if advice.saves else ""
-    return f"{escape(advice.text)}{saves}{_code(advice.command, advice.is_recipe)}"
+    code = _code(advice.command, advice.is_recipe)
+    if advice.recipe:
+        code += f"or, in a recipe:{_code(advice.recipe, is_recipe=True)}"
+    return f"{escape(advice.text)}{saves}{code}"
 
 
 def _code(command: str, is_recipe: bool = False) -> str:

@@ -1,8 +1,8 @@
 """`sync.mode` auto: measures network and computing, chooses how to synchronize, and looks again.
 
 The choice is the mildest mode whose forecast leaves less than a quarter of computing exposed. It
-is part of the run's state: a run that is resumed keeps it. While the run goes on, rank 0 watches how
-long steps wait for the network. It asks all ranks to measure again when that is more than was
+is part of the run's state: a run that is resumed keeps it. While the run goes on, rank 0 watches
+how long steps wait for the network. It asks all ranks to measure again when that is more than was
 promised, and now and then where a milder mode might do by now.
 """
 
@@ -117,7 +117,7 @@ def rehearse(updater: Updater, work: StepBatches) -> Computing:
         parts = updater.gradients(work).parts_s
         computing_s = parts["forward"] + parts["backward"]
         found.append(Computing(computing_s, parts["backward"] / max(1, len(work.batches))))
-    updater.sync.begin_step()
+    updater.sync.begin_step(0)
     return min(found[1:])
 
 

@@ -134,10 +134,8 @@ def start(
             passes=config.training.passes,
             vocabulary=data.tokenizer.size,
         )
-        yield (
-            Trainer(config, group, hosts, data, updater, stepper, evaluator, checkpointer, recorder),
-            state,
-        )
+        parts = (data, updater, stepper, evaluator, checkpointer, recorder)
+        yield Trainer(config, group, hosts, *parts), state
 
 
 def record_start(

@@ -110,9 +110,7 @@ class Stepper:
             so_far_s = has_gradients_at - begun + updater.update_s
             so_far_s += before.synchronized_s if before else 0.0
             last = before.done if before else None
-            message = self._exchange(
-                gradients, state, so_far_s, interruption, last, looks_again
-            )
+            message = self._exchange(gradients, state, so_far_s, interruption, last, looks_again)
             if not message.ran_out_of_memory:
                 break
             left_at = message.received_at
@@ -155,9 +153,7 @@ class Stepper:
             # Whatever happened until then, timed or not, made the others wait.
             ready_s=has_gradients_at - left_at - gradients.parts_s.get("communication", 0.0),
         )
-        return StepResult(
-            state, done, message, parted_at, synchronized_s, len(work.batches)
-        )
+        return StepResult(state, done, message, parted_at, synchronized_s, len(work.batches))
 
     def _exchange(
         self,

@@ -158,9 +158,7 @@ def run_steps(
                 state = adopt(trainer, state, choice)
                 save(trainer, state, None, must=True)
                 return state, None  # islands may share out pairs in another way
-            watch = NetworkWatch(
-                updater.sync_settings, state.elapsed_s, watch.fruitless_looks + 1
-            )
+            watch = NetworkWatch(updater.sync_settings, state.elapsed_s, watch.fruitless_looks + 1)
     return state, ending
 
 
@@ -175,9 +173,7 @@ def first_choice(trainer: Trainer, state: RunState) -> RunState:
     summed_ranks = updater.islands.members
     with trainer.data.loader(group, state.step + 1, summed_ranks) as loader:
         computing = rehearse(updater, loader.next())
-    return adopt(
-        trainer, state, look(trainer.config, updater, computing, trainer.hosts, group)
-    )
+    return adopt(trainer, state, look(trainer.config, updater, computing, trainer.hosts, group))
 
 
 def adopt(trainer: Trainer, state: RunState, choice: Choice) -> RunState:

@@ -76,7 +76,16 @@ def test_what_is_found_at_the_start_is_not_made_up():
     ("changes", "name", "value"),
     [
         (["sync.mode=bf16"], "gradients on the wire", "121.8 MB per step in bf16"),
-        (["sync.mode=local"], "weights on the wire", "243.5 MB once in 8 steps in fp32"),
+        (
+            ["sync.mode=local"],
+            "weights on the wire",
+            "243.5 MB once in 8 steps in fp32, in 4 fragment(s): 30.4 MB per step",
+        ),
+        (
+            ["sync.mode=diloco", "sync.wire=4bit"],
+            "weights on the wire",
+            "30.4 MB once in 30 steps in 4bit, in 6 fragment(s): 1.0 MB per step",
+        ),
         (
             ["sync.mode=diloco", "sync.wire=4bit"],
             "weights on the wire",
@@ -92,6 +101,17 @@ def test_what_is_found_at_the_start_is_not_made_up():
 def test_what_travels_depends_on_how_workers_synchronize(changes, name, value):
     told = dict(figures(load_config(shipped_recipe("wmt16-en-de"), changes), workers=2))
     assert told[name] == value
+
+
+@pytest.mark.parametrize("mode", ["bf16", "local", "diloco"])
+def test_a_mode_that_costs_quality_says_so(mode):
+    told = dict(figures(load_config(shipped_recipe("wmt16-en-de"), [f"sync.mode={mode}"]), 2))
+    assert "BLEU: see docs/sync.md" in told["cost in quality"]
+
+
+def test_exact_sums_cost_nothing():
+    told = dict(figures(load_config(shipped_recipe("wmt16-en-de")), workers=2))
+    assert "cost in quality" not in told
 
 
 def test_larger_updates_end_after_the_same_tokens():

@@ -14,6 +14,7 @@ from processes import dragoman
 from dragoman.diagnosis.commands import (
     ends_at_once,
     limits_beyond,
+    recipe_lines,
     setting_line,
     train_command,
     with_settings,
@@ -194,3 +195,11 @@ def test_a_setting_is_a_line_of_a_recipe(key: str, value: object, line: str) -> 
     assert setting_line(key, value) == line
     section, _, name = key.partition(".")
     assert tomllib.loads(line)[section][name] == value
+
+
+def test_lines_of_a_recipe_stand_below_their_tables():
+    settings = {"sync.mode": "local", "sync.local_steps": 8, "optimizer.average_decay": 0.0}
+
+    assert recipe_lines(settings) == (
+        '[sync]\nmode = "local"\nlocal_steps = 8\n\n[optimizer]\naverage_decay = 0.0'
+    )

@@ -73,6 +73,24 @@ def test_what_a_window_sends_depends_on_the_wire(wire, value_bytes, ranks, share
     assert sent == pytest.approx(value_bytes * BASE * share, rel=0.01)
 
 
+@pytest.mark.parametrize(("wire", "bytes_a_value"), [("fp32", 4.0), ("bf16", 2.0), ("4bit", 0.5)])
+def test_the_wire_decides_how_many_bytes_a_window_has(wire, bytes_a_value):
+    settings = SyncSettings(mode="local", wire=wire)
+    for ranks in (2, 4):
+        sent = bytes_of_mode(settings, BASE, ranks, 1, ranks)
+        assert sent == pytest.approx(2 * (ranks - 1) / ranks * bytes_a_value * BASE, rel=0.002)
+    assert bytes_of_mode(settings, BASE, 2, 1, 2, ends_window=False) == 0
+
+
+def test_several_ranks_of_a_host_each_send_their_slices_in_4_bits():
+    """As with gradients in bf16: half of either rank's slices, and a ring for the means."""
+    settings = SyncSettings(mode="local", wire="4bit")
+    sent = bytes_of_mode(settings, BASE, ranks=4, ranks_on_host=2, hosts=2)
+    assert sent == pytest.approx(BASE / 2 * (2 * 2 / 4 + 3 / 4), rel=0.002)
+    within = bytes_of_mode(settings, BASE, ranks=2, ranks_on_host=2, hosts=1)
+    assert within == 2 * bytes_of_mode(settings, BASE, ranks=2, ranks_on_host=1, hosts=2)
+
+
 def test_hosts_that_synchronize_are_one_ring_whatever_their_ranks():
     settings = SyncSettings(mode="diloco", group="host")
     assert bytes_of_mode(settings, BASE, 16, 8, 2) == pytest.approx(4 * BASE)

@@ -87,7 +87,10 @@ def test_findings_are_shown_with_figures_intervals_and_advice(finished_run):
             "high",
             "It is.",
             figures,
-            [Advice("Buy.", "ssh host-1 ethtool eth0", 7.0), Advice("Or.", "a.b = 1")],
+            [
+                Advice("Buy.", "ssh host-1 ethtool eth0", 7.0, recipe='[sync]\nmode = "bf16"'),
+                Advice("Or.", "a.b = 1"),
+            ],
             "Yes: it waits.",
         ),
     }
@@ -100,6 +103,7 @@ def test_findings_are_shown_with_figures_intervals_and_advice(finished_run):
         assert "Buy." in text
         assert "ssh host-1 ethtool eth0" in text
         assert "saves about 7 s" in text
+        assert '[sync]\nmode = "bf16"' in text.replace("   mode", "mode")
         assert text.index("Yes: it waits.") < text.index("It is.")
         assert "Not known, because so." in text
     assert markdown.index("needs action") > markdown.index("good")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dragoman.diagnosis.answers import network_links as links
 from dragoman.diagnosis.answers.network_advice import advice_on
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, recorded, unknown
-from dragoman.diagnosis.phrasing import count, listed, percent, plain_name, seconds
+from dragoman.diagnosis.phrasing import count, listed, percent, plain_name, seconds, size
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.run.timeline import why_no_common_step
@@ -33,7 +33,9 @@ from dragoman.diagnosis.speed.phases import (
     when_it_holds,
     whom_in_words,
 )
+from dragoman.diagnosis.speed.sync_modes import SyncModes, modes_of
 from dragoman.diagnosis.speed.what_if import ProjectedSteps
+from dragoman.distributed.sync_forecast import OPT_IN, Forecast
 
 CLEARLY_LARGER = 0.10
 """Of the step: so much more than the second, the largest candidate is the verdict without doubt."""
@@ -57,12 +59,15 @@ def answer(run: RunFacts) -> Finding:
         evidence += links.cap_figures(facts.cap, facts.at_most)
     if speed.ranks > 1 and found.split.network_s > 0:
         evidence += _projected_figures(facts.projected)
+    modes = modes_of(run, facts)
+    if modes is not None:
+        evidence = [*_mode_figures(modes), *evidence]
     return Finding(
         verdict=found.verdict,
         confidence=confidence_of(found, len(speed.rows), facts.missing_ranks > 0),
         sentence=_sentence(facts),
         evidence=evidence,
-        advice=advice_on(run, facts),
+        advice=advice_on(run, facts, modes),
         plain=plain_name(_plain(facts)),
     )
 
@@ -400,3 +405,28 @@ def _projected_figures(projected: ProjectedSteps) -> list[Figure]:
         Figure("step with updates four times as large", fourfold_s, "s", note=same),
         Figure("hidden network", projected.hidden_s, "s", note=hidden),
     )
+
+
+def _mode_figures(modes: SyncModes) -> list[Figure]:
+    return [
+        Figure(f"step with sync.mode {_mode_name(each)}", each.step_s, "s", note=note)
+        for each in modes.others
+        for note in [
+            f"forecast: {size(each.bytes_per_step)} per step and host, "
+            f"{modes.speed_up(each):.2f} times as fast{_choice(modes, each)}"
+        ]
+    ]
+
+
+def _choice(modes: SyncModes, each: Forecast) -> str:
+    if each.settings.mode == OPT_IN.mode:
+        return "; gives up quality, so never advised"
+    return "; advised" if modes.chosen and each.settings == modes.chosen.settings else ""
+
+
+def _mode_name(each: Forecast) -> str:
+    """bf16, or local with its window and wire."""
+    sync = each.settings
+    if not sync.is_local:
+        return sync.mode
+    return f"{sync.mode}, {count(sync.window_steps, 'step')}, {sync.wire}"

@@ -6,44 +6,46 @@ from dataclasses import replace
 
 import numpy as np
 
-from dragoman.diagnosis.commands import train_command
+from dragoman.diagnosis.commands import other_launcher, recipe_lines, train_command
 from dragoman.diagnosis.findings import Advice
-from dragoman.diagnosis.phrasing import bit_rate, count, listed, seconds
+from dragoman.diagnosis.phrasing import bit_rate, count, listed, seconds, size
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.speed import advice
 from dragoman.diagnosis.speed.bottleneck import BOUND_SHARE, shares_of
 from dragoman.diagnosis.speed.causes import Causes
 from dragoman.diagnosis.speed.link_use import counted_against_predicted
+from dragoman.diagnosis.speed.sync_modes import CLEARLY_FASTER, SyncModes
 from dragoman.diagnosis.speed.teams import teams_of
 from dragoman.diagnosis.speed.what_if import projected, with_faster_link
+from dragoman.distributed.sync_forecast import QUALITY_COST, Forecast
 from dragoman.telemetry.read.tables import known
 
 WORTH_MENTIONING = BOUND_SHARE / 2
-CLEARLY_FASTER = 1.05
 MOST = 3
 LARGER_UPDATES = 2
 """Times the tokens: larger ones save more, and learn less from each token."""
 
 
-def advice_on(run: RunFacts, causes: Causes) -> Sequence[Advice]:
-    """Returns advice on what holds at the end of the run; what is over may come back."""
+def advice_on(run: RunFacts, causes: Causes, modes: SyncModes | None) -> Sequence[Advice]:
+    """Returns advice on what holds at the end of the run; what is over may come back. `modes`: the
+    other ways to synchronize, where the network holds it back."""
     # A host that has left the run cannot be asked.
-    what_to_do = [each for each in _advice(run, causes) if each.command][:MOST]
+    what_to_do = [each for each in _advice(run, causes, modes) if each.command][:MOST]
     return advice.for_when_it_returns(causes.found, what_to_do)
 
 
-def _advice(run: RunFacts, causes: Causes) -> list[Advice]:
+def _advice(run: RunFacts, causes: Causes, modes: SyncModes | None) -> list[Advice]:
     found, shares = causes.found, shares_of(causes.found.split)
     match found.verdict:
         case "network-bound":
             return [
                 *_look_at_link(run, causes),
                 *_other_traffic(run, causes),
-                *_less_traffic(run, causes),
+                *_less_traffic(run, causes, modes),
             ]
         case "latency-bound":
-            return _less_traffic(run, causes)
+            return _less_traffic(run, causes, modes)
         case "straggler":
             unevenly = causes.is_shared_unevenly
             return advice.on_lateness(run, found.late, found.split, causes.crowded, unevenly)
@@ -117,10 +119,33 @@ def _other_traffic(run: RunFacts, causes: Causes) -> list[Advice]:
     return [Advice(text, advice.on_host(run, most.host, "ss --tcp --info --processes"))]
 
 
-def _less_traffic(run: RunFacts, causes: Causes) -> list[Advice]:
+def _less_traffic(run: RunFacts, causes: Causes, modes: SyncModes | None) -> list[Advice]:
     """Returns the ways to send less, the one that saves most first."""
-    ways = [_larger_updates(run), *fewer_hosts(run, causes)]
+    other = _other_mode(run, causes, modes, modes.chosen) if modes and modes.chosen else None
+    ways = [other or _larger_updates(run), *fewer_hosts(run, causes)]
     return sorted(ways, key=lambda advice: -(advice.saves_s or 0.0))
+
+
+def _other_mode(run: RunFacts, causes: Causes, modes: SyncModes, chosen: Forecast) -> Advice:
+    sync = chosen.settings
+    what = "Send gradients as bf16"
+    if sync.is_local:
+        what = f"Let workers average weights once in {sync.window_steps} steps, as {sync.wire}"
+    text = (
+        f"{what}: a step would take about {seconds(chosen.step_s)} instead of "
+        f"{seconds(modes.now_s)}, with {size(chosen.bytes_per_step)} instead of "
+        f"{size(modes.now_bytes)} per step and host. {QUALITY_COST[sync.mode]}"
+    )
+    also = [key for key in modes.settings if not key.startswith("sync.")]
+    if also:
+        text += f" It does not go with {listed(also)}, which is changed too."
+    waited_s = float(np.nansum(run.step_parts["network_s"][causes.held_rows]))
+    return Advice(
+        text,
+        train_command(run, modes.settings),
+        saves_s=(1 - chosen.exposed_s / causes.found.split.network_s) * waited_s,
+        recipe="" if other_launcher(run) else recipe_lines(modes.settings),
+    )
 
 
 def _larger_updates(run: RunFacts) -> Advice:

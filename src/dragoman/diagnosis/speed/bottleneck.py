@@ -30,9 +30,6 @@ LATENCY_SHARE = 0.5
 IDLE_LINK_SHARE = 0.5
 """A link that carries less than this while all wait for it is not what limits the rate."""
 
-BUCKET_BYTES = 25 * 2**20
-"""DDP sends gradients in buckets of this size."""
-
 
 class Shares(NamedTuple):
     """The parts of a step as shares of it, 0 to 1. NaN: not recorded."""
@@ -102,11 +99,6 @@ class Late(NamedTuple):
 
 UNKNOWN_LINK = Link()
 NOBODY = Late("", 0.0, 0.0)
-
-
-def messages_of(gradient_bytes: float) -> float:
-    """Returns the number of DDP's buckets; the first one is small, so that sending begins early."""
-    return 1.0 + math.ceil(gradient_bytes / BUCKET_BYTES)
 
 
 def shares_of(split: StepSplit) -> Shares:

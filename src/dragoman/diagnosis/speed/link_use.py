@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from dragoman.diagnosis.run.host_traffic import HostTraffic
-from dragoman.diagnosis.speed.bottleneck import Link, messages_of
+from dragoman.diagnosis.speed.bottleneck import Link
+from dragoman.distributed.ring_bytes import messages_of
 from dragoman.telemetry.read.tables import known
 
 Comparison = Literal["as predicted", "more than predicted", "less than predicted", "no traffic"]

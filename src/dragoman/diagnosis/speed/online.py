@@ -21,10 +21,11 @@ from dragoman.diagnosis.run.steps import (
     is_hang,
     split_steps,
 )
-from dragoman.diagnosis.speed.bottleneck import Late, Link, Verdict, messages_of, shares_of
+from dragoman.diagnosis.speed.bottleneck import Late, Link, Verdict, shares_of
 from dragoman.diagnosis.speed.lateness import latest, rank_name
 from dragoman.diagnosis.speed.phases import change_point, evidence_of, verdict_over
 from dragoman.diagnosis.speed.what_if import projected_steps
+from dragoman.distributed.ring_bytes import messages_of
 from dragoman.telemetry.events import StepDone
 from dragoman.telemetry.read.tables import Array
 from dragoman.training.observer import RankParts

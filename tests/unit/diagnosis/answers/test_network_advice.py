@@ -1,8 +1,10 @@
 import pytest
 from unit.diagnosis.speed_run import new_run, read, with_parts, write_steps
 from unit.diagnosis.traffic_run import WIRE_BYTES, figure, slow_link, traffic_of
+from unit.report.fake_run import CONFIG
 
 from dragoman.diagnosis.answers import network
+from dragoman.distributed.sync_forecast import QUALITY_COST
 
 
 def test_a_link_that_has_recovered_is_told_to_be_over(tmp_path):
@@ -25,12 +27,58 @@ def slow_run(tmp_path, network_s=2.0, **traffic):
     return write_steps(new_run(tmp_path), lambda *_: parts, more=traffic_of(**traffic))
 
 
-def test_larger_updates_are_those_of_a_new_run_and_save_half_of_the_waiting(tmp_path):
-    (larger,) = [a for a in advice_on(slow_run(tmp_path)) if "tokens_per_update" in a.command]
+def test_the_mildest_mode_that_is_enough_is_advised_as_a_new_run_and_as_lines_of_a_recipe(tmp_path):
+    (mode,) = [a for a in advice_on(slow_run(tmp_path)) if "sync.mode" in a.command]
 
-    assert "--set training.tokens_per_update=50000" in larger.command
-    assert f"--run {tmp_path / 'run-2'} --hosts host-0,host-1 " in larger.command
-    assert larger.saves_s == pytest.approx(60 * 2.0 / 2)
+    assert mode.command.endswith(
+        f"--run {tmp_path / 'run-2'} --hosts host-0,host-1 --set 'sync.mode=\"local\"' "
+        "--set sync.local_steps=4 --set 'sync.wire=\"bf16\"'"
+    )
+    assert mode.recipe == '[sync]\nmode = "local"\nlocal_steps = 4\nwire = "bf16"'
+    assert "a step would take about 935 ms instead of 2.93 s" in mode.text
+    assert "with 30.4 MB instead of 244 MB per step and host" in mode.text
+    assert mode.text.endswith(QUALITY_COST["local"])
+    assert mode.saves_s == pytest.approx(59 * 2.0)  # the first step is no example
+
+
+def test_each_mode_is_forecast_on_the_figures_of_the_run(tmp_path):
+    found = network.answer(read(slow_run(tmp_path)))
+    forecasts = [each for each in found.evidence if each.name.startswith("step with sync.mode ")]
+
+    assert [each.name.removeprefix("step with sync.mode ") for each in forecasts] == [
+        "bf16",
+        "local, 4 steps, bf16",
+        "local, 8 steps, bf16",
+        "local, 8 steps, 4bit",
+        "local, 12 steps, 4bit",
+        "diloco, 30 steps, 4bit",
+    ]
+    assert forecasts[1].value == pytest.approx(0.935, abs=0.001)
+    assert forecasts[1].note == ("forecast: 30.4 MB per step and host, 3.14 times as fast; advised")
+    assert forecasts[-1].note.endswith("never advised")
+
+
+def test_what_does_not_go_with_the_mode_is_named(tmp_path):
+    run = new_run(tmp_path)
+    run.directory.config.write_text(CONFIG + "[optimizer]\naverage_decay = 0.999\n")
+    write_steps(run, lambda *_: with_parts(communication=2.0), more=traffic_of())
+    (mode,) = [a for a in advice_on(run) if "sync.mode" in a.command]
+
+    assert mode.text.endswith("does not go with optimizer.average_decay, which is changed too.")
+    assert "--set optimizer.average_decay=0.0" in mode.command
+    assert mode.recipe.endswith("[optimizer]\naverage_decay = 0.0")
+
+
+def test_larger_updates_are_advised_where_no_mode_is_left(tmp_path):
+    run = new_run(tmp_path)
+    larger = '[sync]\nmode = "accumulate"\naccumulate = 2\n'
+    run.directory.config.write_text(CONFIG + larger)
+    write_steps(run, lambda *_: with_parts(communication=2.0), more=traffic_of())
+    (found,) = [a for a in advice_on(run) if "tokens_per_update" in a.command]
+
+    assert "--set training.tokens_per_update=100000" in found.command
+    assert f"--run {tmp_path / 'run-2'} --hosts host-0,host-1 " in found.command
+    assert found.saves_s == pytest.approx(60 * 2.0 / 2)
 
 
 def test_bytes_that_the_gradients_do_not_need_are_looked_for(tmp_path):

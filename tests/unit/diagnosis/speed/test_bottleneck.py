@@ -8,10 +8,10 @@ from dragoman.diagnosis.speed.bottleneck import (
     Link,
     data_makes_late,
     depends_on_who_is_late,
-    messages_of,
     shares_of,
     verdict_of,
 )
+from dragoman.distributed.ring_bytes import messages_of
 
 
 def test_the_largest_of_what_is_not_computing_is_the_verdict():

@@ -61,7 +61,13 @@ def test_many_figures_are_folded_but_for_the_first(empty_report, figures, folded
 
 def advice(text: str, command: str = "", saves_s: float | None = None) -> AdviceContent:
     return AdviceContent(
-        text=text, command=command, is_recipe=False, saves_s=saves_s, saves_cost=None, saves=""
+        text=text,
+        command=command,
+        is_recipe=False,
+        recipe="",
+        saves_s=saves_s,
+        saves_cost=None,
+        saves="",
     )
 
 

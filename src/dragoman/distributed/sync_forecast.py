@@ -1,0 +1,146 @@
+"""Forecasts what a step takes with each way to synchronize, before anything runs. Pure, no torch.
+
+A workload and a link come in; seconds and bytes of a step go out, for every mode of `LADDER`. The
+module stands here and not in `sync/`, whose package imports torch: reports are made without.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from dragoman.config import SyncSettings
+from dragoman.distributed.ring_bytes import mean_bytes_of_mode, messages_of
+
+LARGEST_SHARE = 0.25
+"""Of computing: what may be left exposed. The diagnosis calls a run network-bound from a fifth of
+the step on, which is the same."""
+COLLECTIVES = 2
+"""All-to-all and all-gather, one after the other, where values are rounded on the way."""
+
+LADDER: Sequence[SyncSettings] = (
+    SyncSettings(mode="fp32"),
+    SyncSettings(mode="bf16"),
+    SyncSettings(mode="local", local_steps=4, wire="bf16"),
+    SyncSettings(mode="local", local_steps=8, wire="bf16"),
+    SyncSettings(mode="local", local_steps=8, wire="4bit"),
+    SyncSettings(mode="local", local_steps=12, wire="4bit"),
+)
+"""The mildest first: each sends fewer bytes than the one before, and may lose more quality."""
+OPT_IN = SyncSettings(mode="diloco", local_steps=30, wire="4bit")
+"""Forecast beside the others and never chosen for anybody: it gives up quality for bytes."""
+
+QUALITY_COST: Mapping[str, str] = {
+    "fp32": "",
+    "bf16": "Gradients are rounded to bf16; its cost in BLEU: see docs/sync.md.",
+    "accumulate": "Larger updates learn less from each token; its cost in BLEU: see docs/sync.md.",
+    "local": "Workers average their weights only now and then; its cost in BLEU: see docs/sync.md.",
+    "diloco": "Workers average their weights seldom; its cost in BLEU: see docs/sync.md.",
+}
+"""By mode, what it costs in quality; empty: nothing. This is the only place that says so: the
+advice of reports and `dragoman config` take it from here."""
+
+
+class Link(NamedTuple):
+    """The way between hosts, as its slowest part is."""
+
+    bytes_per_s: float
+    latency_s: float
+    """Of one collective that carries next to nothing."""
+
+
+class Workload(NamedTuple):
+    """What the workers do, whatever the mode."""
+
+    parameters: int
+    ranks: int
+    ranks_on_host: int
+    hosts: int
+    compute_s: float
+    """A step's forward, backward, optimizer and data on the slowest rank."""
+    backward_s: float
+    """The part of it beside which gradients can travel: at most the last micro-batch's backward."""
+
+
+class Forecast(NamedTuple):
+    """Of a step, in the mean over a window."""
+
+    settings: SyncSettings
+    bytes_per_step: float
+    """Sent by a host, without headers."""
+    sending_s: float
+    exposed_s: float
+    """Of sending: what no computing hides."""
+    step_s: float
+
+
+def forecast(settings: SyncSettings, workload: Workload, link: Link) -> Forecast:
+    """Returns the bytes and seconds of a step with these settings.
+
+    Sending takes its bytes over the link's rate, and the latency of each collective. What does not
+    fit beside computing is exposed. Of gradients that is the last bucket at least: it is made when
+    backward ends. What encoding and decoding take is not counted.
+    """
+    sent = mean_bytes_of_mode(
+        settings, workload.parameters, workload.ranks, workload.ranks_on_host, workload.hosts
+    )
+    collectives = collectives_of(settings, workload.parameters)
+    sending_s = sent / link.bytes_per_s + collectives * link.latency_s if sent else 0.0
+    least_s = 0.0 if settings.is_local else sending_s / messages_of(4.0 * workload.parameters)
+    beside_s = seconds_beside(settings, workload) / settings.window_steps
+    exposed_s = max(sending_s - beside_s, least_s)
+    return Forecast(settings, sent, sending_s, exposed_s, workload.compute_s + exposed_s)
+
+
+def choose(
+    workload: Workload,
+    link: Link,
+    ladder: Sequence[SyncSettings] = LADDER,
+    largest_share: float = LARGEST_SHARE,
+) -> tuple[list[Forecast], Forecast]:
+    """Returns the forecasts of the whole ladder, and the mildest of them that is enough.
+
+    Enough is an exposed time below `largest_share` of computing. Where none is, the one with the
+    least is returned. The ladder must not be empty.
+    """
+    found = [forecast(settings, workload, link) for settings in ladder]
+    enough = (each for each in found if each.exposed_s < largest_share * workload.compute_s)
+    return found, next(enough, None) or min(found, key=lambda each: each.exposed_s)
+
+
+def collectives_of(settings: SyncSettings, parameters: int) -> float:
+    """Returns how many collectives follow each other in a step, in the mean over a window."""
+    if settings.is_local:
+        return COLLECTIVES * (settings.fragments or 1) / settings.window_steps
+    return messages_of(4.0 * parameters) * (COLLECTIVES if settings.mode == "bf16" else 1)
+
+
+def seconds_beside(settings: SyncSettings, workload: Workload) -> float:
+    """Returns the computing of a window beside which things can travel.
+
+    Where gradients travel in every step, that is the step's backward. Where weights travel once in
+    a window, fragment by fragment, each fragment has `delay` steps of computing. The link carries
+    one fragment at a time, so that all together have no more than the computing of the window.
+    """
+    if not settings.is_local:
+        return workload.backward_s
+    steps = (settings.fragments or 1) * (settings.delay or 0)
+    return min(steps, settings.window_steps) * workload.compute_s
+
+
+def explicit_keys(settings: SyncSettings) -> dict[str, str | int | float]:
+    """Returns the keys of [sync] that make these settings, the mode first.
+
+    How often and in which form things travel is always named; other keys only where they differ
+    from what follows from these.
+    """
+    given = settings.model_dump(exclude_none=True)
+    keys = {"mode": given["mode"]}
+    if settings.is_local:
+        keys |= {"local_steps": given["local_steps"], "wire": given["wire"]}
+    if "accumulate" in given:
+        keys["accumulate"] = given["accumulate"]
+    implied = SyncSettings(**keys).model_dump()
+    return keys | {
+        key: value
+        for key, value in given.items()
+        if value != implied[key] and key != "accumulate_applied"
+    }
