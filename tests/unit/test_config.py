@@ -381,7 +381,7 @@ def test_micro_batches_are_a_number_or_found(text):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (["sync.mode=turbo"], ["sync.mode", "'fp32', 'bf16', 'accumulate', 'local' or 'diloco'"]),
+        (["sync.mode=turbo"], ["sync.mode", "'accumulate', 'local', 'diloco' or 'auto'"]),
         (["sync.mode=local", "sync.local_steps=13"], ["sync.local_steps = 13", "'diloco'"]),
         (["sync.mode=local", "sync.local_steps=1"], ["sync.local_steps = 1", "from 2 to 500"]),
         (["sync.mode=bf16", "sync.local_steps=4"], ["sync.local_steps = 4", "sync.mode = 'bf16'"]),

@@ -87,9 +87,9 @@ def test_what_is_found_at_the_start_is_not_made_up():
             "30.4 MB once in 30 steps in 4bit, in 6 fragment(s): 1.0 MB per step",
         ),
         (
-            ["sync.mode=diloco", "sync.wire=4bit"],
-            "weights on the wire",
-            "30.4 MB once in 30 steps in 4bit",
+            ["sync.mode=auto"],
+            "on the wire",
+            "at most 243.5 MB per step; how is found at the start, from the network's speed",
         ),
         (
             ["sync.mode=accumulate", "sync.accumulate=4"],

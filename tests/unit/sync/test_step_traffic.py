@@ -21,7 +21,7 @@ def counters(monkeypatch):
 
 
 def traffic(config, group):
-    return StepTraffic(config, group, sizes=[1_000_000], hosts=HOSTS)
+    return StepTraffic(config.sync, "none", group, sizes=[1_000_000], hosts=HOSTS)
 
 
 def test_a_step_has_the_bytes_that_passed_since_it_began(counters, digits_config):
@@ -55,3 +55,14 @@ def test_an_interface_without_counters_costs_only_the_figures(counters, digits_c
     found = traffic(digits_config, Group(0, 2, 0, CPU))
     found.begin_step()
     assert found.of_step(1) == {}
+
+
+def test_it_follows_a_run_that_goes_on_in_another_mode(counters, digits_config):
+    found = traffic(digits_config, Group(0, 2, 0, CPU))
+    found.begin_step()
+    exact = found.of_step(1)["predicted"]
+    found.follow(SyncSettings(mode="bf16"))
+    assert found.of_step(2)["predicted"] == pytest.approx(exact / 2, rel=1e-3)
+    found.follow(SyncSettings(mode="local", local_steps=4, fragments=1, wire="4bit"))
+    assert found.of_step(3)["predicted"] == 0
+    assert found.of_step(4)["predicted"] == pytest.approx(exact / 8, rel=1e-3)

@@ -117,6 +117,7 @@ def test_without_memory_it_is_refused_before_anything_is_written(
     size = size_of(config.model, prepared.passport.vocabulary)
     room = size.weight_bytes + size.gradient_bytes + spare_bytes
     monkeypatch.setattr(micro_batch, "room_bytes", lambda *_: room)
+    monkeypatch.setattr(micro_batch._Trial, "measure", lambda *_: room + 1)
     with pytest.raises(UserError) as refused:
         find_micro_batch(config, run, prepared, ALONE)
     for fact in (*facts, "training.micro_batch_tokens", "1 worker"):
