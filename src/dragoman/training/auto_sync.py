@@ -35,8 +35,8 @@ logger = logging.getLogger(__name__)
 
 REHEARSALS = 3
 """Of a step's computing; the first one is warm-up."""
-WATCHED_STEPS = 48
-"""Over which the watch takes means: a multiple of most windows."""
+WATCHED_STEPS = 24
+"""Over which the watch takes means: a multiple of all windows of the ladder."""
 WORTH_LOOKING = 1.5
 """Times the share of computing that may be exposed."""
 LOOK_AGAIN_S = 600.0

@@ -5,7 +5,7 @@ import logging
 from contextlib import nullcontext
 
 from dragoman.batches.loader import Loader
-from dragoman.config import Config
+from dragoman.config import Config, SyncSettings
 from dragoman.console import duration
 from dragoman.distributed.allocator import keep_freed_memory
 from dragoman.distributed.consensus import raise_on_all_ranks
@@ -170,6 +170,10 @@ def first_choice(trainer: Trainer, state: RunState) -> RunState:
     group, updater = trainer.group, trainer.updater
     if trainer.config.sync.mode != "auto" or state.sync:
         return state
+    if group.ranks == 1:  # nobody to synchronize with
+        exact = SyncSettings()
+        updater.adopt(exact, state.step)
+        return dataclasses.replace(state, sync=exact.model_dump(mode="json"))
     summed_ranks = updater.islands.members
     with trainer.data.loader(group, state.step + 1, summed_ranks) as loader:
         computing = rehearse(updater, loader.next())
