@@ -131,7 +131,7 @@ def two(play) -> Played:
 
 @pytest.fixture(scope="session")
 def two_in_modes(play) -> Played:
-    return play(2, "bf16", "local_steps", "local_not_finite", "local_hosts")
+    return play(2, "bf16", "local_steps", "local_not_finite", "local_hosts", "auto")
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import injection
 import torch
@@ -25,10 +25,12 @@ from torch.nn.parallel import DistributedDataParallel
 from dragoman.config import Config, parse_config
 from dragoman.distributed.group import Group, join
 from dragoman.distributed.pulse import ONE_HOST_SILENT_S
+from dragoman.distributed.sync_forecast import Link
 from dragoman.errors import DragomanError, FailedElsewhereError
 from dragoman.rundir import RunDir
 from dragoman.sync import Replicas
 from dragoman.telemetry.events import AttemptEnded
+from dragoman.training.auto_sync import NetworkWatch
 from dragoman.training.interruption import interruptions
 from dragoman.training.tensors import whole
 from dragoman.training.train import train
@@ -276,6 +278,35 @@ def host_islands(stage: Stage) -> Seen:
     return {"run": seen}
 
 
+SLOW, FAST = Link(1e3, 1e-3), Link(1e12, 1e-6)
+
+
+@contextmanager
+def _links(*found: Link, looks_after: int = -1):
+    """As if these links were measured, one after the other; looks again after so many steps."""
+    with (
+        patch("dragoman.training.auto_sync.measure_link", Mock(side_effect=found)),
+        patch.object(NetworkWatch, "looks_again", lambda watch, _: watch._steps == looks_after),
+    ):
+        yield
+
+
+def auto(stage: Stage) -> Seen:
+    """Links that are slow, that become faster and slower, and a run that is stopped and resumed."""
+    settings = ("sync.mode=auto", "model.dropout=0.1", "training.steps=20")
+    with _links(SLOW, FAST, FAST, looks_after=6):
+        seen = {"faster": stage.train(*settings, run="faster")}
+    with _links(FAST, SLOW, SLOW, looks_after=6):
+        seen["slower"] = stage.train(*settings, run="slower")
+    with _links(SLOW):
+        seen["straight"] = stage.train(*settings, run="straight")
+    with _links(SLOW), injection.signal_at(stage.group, rank=1, step=9):
+        stage.train(*settings, run="stopped")
+    with _links():  # what was chosen is kept, without another look
+        seen["stopped"] = stage.train(*settings, run="stopped")
+    return seen
+
+
 def sharded(stage: Stage) -> Seen:
     """One run from end to end, and one that is stopped, goes on without it, then with it again."""
     sharding = "training.sharding=full"
@@ -426,6 +457,7 @@ SCENARIOS: dict[str, Callable[[Stage], Seen]] = {
         local_not_finite,
         local_hosts,
         host_islands,
+        auto,
         sharded_optimizers,
         sharded,
         sharded_fp16,

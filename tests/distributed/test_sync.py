@@ -7,7 +7,7 @@ from safetensors.numpy import load_file
 from dragoman.checkpoints.finding import all_checkpoints
 from dragoman.checkpoints.names import OPTIMIZER, STATE
 from dragoman.rundir import read_json
-from dragoman.telemetry.events import Evaluated
+from dragoman.telemetry.events import Evaluated, SyncChosen
 
 pytestmark = pytest.mark.timeout(480)  # with what all ranks play first
 
@@ -208,3 +208,36 @@ def test_hosts_of_several_ranks_are_exact_inside_and_synchronize_between(three_i
     assert weights[0] == weights[1] == weights[2] != {}
     steps = three_in_modes.steps("host_islands")
     assert [number for number in steps if not steps[number].traffic_bytes["predicted"]] == [1, 2]
+
+
+def chosen(played, run):
+    return [
+        (event.step, event.settings["mode"], event.settings["wire"])
+        for event in events(played.run("auto", run), SyncChosen)
+    ]
+
+
+def test_auto_goes_on_with_what_a_faster_or_slower_network_allows(two_in_modes):
+    """A look with the seventh step of an attempt; what it has found to be enough is not changed again."""
+    assert chosen(two_in_modes, "faster") == [(0, "local", "4bit"), (7, "fp32", None)]
+    assert chosen(two_in_modes, "slower") == [(0, "fp32", None), (7, "local", "4bit")]
+    for run in ("faster", "slower"):
+        first, second = weights_of(two_in_modes, "auto", run)
+        assert first == second != {}
+        recorded = losses(two_in_modes, "auto", run)
+        assert sorted(recorded) == [*range(1, 21)]
+        assert recorded[20] < 0.95 * recorded[1]
+    predicted = {
+        number: step.traffic_bytes["predicted"]
+        for number, step in two_in_modes.steps("auto", "faster").items()
+    }
+    assert predicted[7] < predicted[8] / 8
+    assert predicted[8] == predicted[20]
+
+
+def test_a_resumed_run_keeps_what_auto_has_chosen_bit_for_bit(two_in_modes):
+    straight, stopped = (losses(two_in_modes, "auto", run) for run in ("straight", "stopped"))
+    assert straight == stopped
+    weights = weights_of(two_in_modes, "auto", "stopped")
+    assert weights == weights_of(two_in_modes, "auto", "straight")
+    assert chosen(two_in_modes, "stopped") == [(0, "local", "4bit")]

@@ -8,7 +8,6 @@ from dragoman.sync.step_traffic import StepTraffic
 from dragoman.telemetry.sensors.interface import InterfaceCounters
 
 CPU = torch.device("cpu")
-HOSTS = ["n1", "n2"]
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def counters(monkeypatch):
 
 
 def traffic(config, group):
-    return StepTraffic(config.sync, "none", group, sizes=[1_000_000], hosts=HOSTS)
+    return StepTraffic(config.sync, "none", group, sizes=[1_000_000], hosts=[group.host, "n2"])
 
 
 def test_a_step_has_the_bytes_that_passed_since_it_began(counters, digits_config):
