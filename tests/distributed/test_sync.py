@@ -218,7 +218,7 @@ def chosen(played, run):
 
 
 def test_auto_goes_on_with_what_a_faster_or_slower_network_allows(two_in_modes):
-    """A look with the seventh step of an attempt; what it has found to be enough is not changed again."""
+    """A look with the seventh step of a loop; what is enough is not changed again."""
     assert chosen(two_in_modes, "faster") == [(0, "local", "4bit"), (7, "fp32", None)]
     assert chosen(two_in_modes, "slower") == [(0, "fp32", None), (7, "local", "4bit")]
     for run in ("faster", "slower"):
