@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-quality bench-scaling bench-telemetry bench-diagnosis bench-network bench-truth clean help
+.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-quality bench-scaling bench-sync bench-telemetry bench-diagnosis bench-network bench-truth clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -65,6 +65,9 @@ bench-scaling: $(VENV)/.installed ## what more workers, hosts, steps and pairs c
 
 bench-quality: $(VENV)/.installed ## BLEU by training minute beside a plain Hugging Face loop, in turns
 	$(BIN)/python benchmarks/quality.py --data $(DATA)
+
+bench-sync: $(VENV)/.installed ## what each sync.mode costs in BLEU and saves on slow links; needs root for the links
+	$(BIN)/python benchmarks/sync.py --data $(DATA) $(if $(KEEP),--keep $(KEEP))
 
 bench-checkpoint: $(VENV)/.installed ## what saving costs the training beside it
 	$(BIN)/python benchmarks/checkpoint.py

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 import tomli_w
@@ -84,13 +85,16 @@ def measure_together(variant: str, bench: Bench) -> Round:
 
 
 @contextmanager
-def pinned_lab(rate: str) -> Iterator[Lab]:
-    """Creates two nodes, with everything that runs on a node on one core of its own."""
+def pinned_lab(rate: str, nodes: int = NODES) -> Iterator[Lab]:
+    """Creates nodes, with everything that runs on one of them on one core.
+
+    The core is the node's own, unless there are fewer cores than nodes.
+    """
     name = f"scale-{os.getpid() % 10000}"
     try:
-        lab = Lab.up(name, NODES, rate)
+        lab = Lab.up(name, nodes, rate)
         cores = sorted(os.sched_getaffinity(0))
-        for node, core in zip(lab.nodes, cores, strict=False):
+        for node, core in zip(lab.nodes, cycle(cores), strict=False):
             for process in processes(node.namespace):  # whatever they start inherits it
                 os.sched_setaffinity(process.pid, {core})
         yield lab

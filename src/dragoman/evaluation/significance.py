@@ -56,17 +56,37 @@ def sentence_counts(bleu: BLEU, translations: Sequence[str], references: Sequenc
 
 
 def bleu_interval(counts: Counts) -> BleuInterval:
-    (drawn,) = _drawn_bleu(counts)
-    return BleuInterval(*_middle_95(drawn))
+    return mean_bleu_interval([counts])
 
 
 def bleu_difference(before: Counts, now: Counts) -> BleuDifference:
     """Returns the paired difference of two systems on the same sentences, in the same order."""
-    if len(before) != len(now):
-        raise ValueError(f"{len(before)} sentences cannot be paired with {len(now)}")
-    gain = float(_bleu(now.sum(axis=0)) - _bleu(before.sum(axis=0)))
-    drawn_before, drawn_now = _drawn_bleu(before, now)
-    gains = drawn_now - drawn_before
+    return mean_bleu_difference([before], [now])
+
+
+def mean_bleu(runs: Sequence[Counts]) -> float:
+    """Returns the mean BLEU of several runs, such as those of different seeds."""
+    return float(np.mean([_bleu(counts.sum(axis=0)) for counts in runs]))
+
+
+def mean_bleu_interval(runs: Sequence[Counts]) -> BleuInterval:
+    """Returns the interval of `mean_bleu`; each draw takes the same sentences of all runs."""
+    return BleuInterval(*_middle_95(_drawn_mean(_drawn_bleu(*runs))))
+
+
+def mean_bleu_difference(before: Sequence[Counts], now: Sequence[Counts]) -> BleuDifference:
+    """Returns the paired difference in mean BLEU of two systems, each trained several times.
+
+    All runs have translated the same sentences, in the same order, and each draw takes the same
+    sentences of all of them. What another seed would change is not in the interval, nor in p.
+    """
+    sizes = {len(counts): None for counts in (*before, *now)}
+    if len(sizes) > 1:
+        first, other = list(sizes)[:2]
+        raise ValueError(f"{first} sentences cannot be paired with {other}")
+    gain = mean_bleu(now) - mean_bleu(before)
+    drawn = _drawn_bleu(*before, *now)
+    gains = _drawn_mean(drawn[len(before) :]) - _drawn_mean(drawn[: len(before)])
     as_far = np.abs(gains - gains.mean()) >= abs(gain)
     # The observed one counts as a draw, so that no difference is ever called impossible.
     p = (np.count_nonzero(as_far) + 1) / (DRAWS + 1)
@@ -80,6 +100,12 @@ def _drawn_bleu(*systems: Counts) -> list[Numbers]:
         for counts, blocks in zip(systems, found, strict=True):
             blocks.append(_bleu(times @ counts))
     return [np.concatenate(blocks) for blocks in found]
+
+
+def _drawn_mean(runs: Sequence[Numbers]) -> Numbers:
+    """Returns the mean over runs in each draw."""
+    mean: Numbers = np.stack(runs).mean(axis=0)
+    return mean
 
 
 def _draws(sentences: int) -> Iterator[Counts]:

@@ -9,6 +9,9 @@ from dragoman.evaluation.significance import (
     bleu_difference,
     bleu_for,
     bleu_interval,
+    mean_bleu,
+    mean_bleu_difference,
+    mean_bleu_interval,
     sentence_counts,
 )
 
@@ -92,3 +95,51 @@ def test_sets_of_different_size_are_not_compared():
         bleu_difference(
             counts_of(references, references), counts_of(references[:3], references[:3])
         )
+
+
+def runs_of(references: list[str], share: float, *seeds: int) -> list[significance.Counts]:
+    return [counts_of(worsened(references, share, seed), references) for seed in seeds]
+
+
+def test_the_mean_over_runs_is_that_of_their_scores():
+    references = sentences(100, 8)
+    before, now = runs_of(references, 0.4, 1, 2), runs_of(references, 0.3, 3, 4)
+    scores = [
+        BLEU(force=True).corpus_score(worsened(references, 0.4, seed), [references]).score
+        for seed in (1, 2)
+    ]
+    assert mean_bleu(before) == pytest.approx(np.mean(scores))
+    low, high = mean_bleu_interval(before)
+    assert low < mean_bleu(before) < high
+    difference = mean_bleu_difference(before, now)
+    alone = [bleu_difference(*pair).gain for pair in zip(before, now, strict=True)]
+    assert difference.gain == pytest.approx(np.mean(alone))
+
+
+def test_more_runs_show_a_difference_that_one_is_too_few_for():
+    references = sentences(100, 9)
+    before, now = runs_of(references, 0.42, *range(8)), runs_of(references, 0.40, *range(8, 16))
+    widths = []
+    for count in (1, 8):
+        found = mean_bleu_difference(before[:count], now[:count])
+        widths.append(found.high - found.low)
+    assert widths[1] < 0.6 * widths[0]
+
+
+def test_equally_good_systems_of_several_runs_differ_about_once_in_twenty():
+    references = sentences(50, 10)
+    found = [
+        mean_bleu_difference(
+            runs_of(references, 0.4, *range(6 * n, 6 * n + 3)),
+            runs_of(references, 0.4, *range(6 * n + 3, 6 * n + 6)),
+        ).p
+        for n in range(10, 40)
+    ]
+    assert np.mean(np.array(found) < 0.05) <= 0.17
+
+
+def test_runs_of_different_sentences_are_not_compared():
+    references = sentences(4, 11)
+    whole, part = counts_of(references, references), counts_of(references[:3], references[:3])
+    with pytest.raises(ValueError, match="4 sentences cannot be paired with 3"):
+        mean_bleu_difference([whole, whole], [whole, part])
