@@ -572,6 +572,9 @@ class SyncSettings(Section):
     and fewer updates. local, diloco: workers take steps of their own and then average what they
     have learned, after few or after many steps. auto: fp32, bf16 or local, the first that is fast
     enough for the network, which is measured."""
+    bucket_mb: Annotated[float, above(0, 1000)] | None = None
+    """fp32, bf16 and accumulate: gradients travel in buckets of so many MB (2^20 bytes) while
+    backward makes the next; unset: 25, and with auto, as the measured network suggests."""
     accumulate: Annotated[int, between(2, 64)] | None = None
     """accumulate only: how many updates of the recipe become one. Steps, warm-up and intervals are
     divided by it and rates raised by its square root, so that the run sees the same tokens."""
@@ -643,6 +646,7 @@ class SyncSettings(Section):
         }
         if self.mode != "auto":
             of_local["group"] = None if self.group == "rank" else self.group
+        of_gradients: dict[str, object] = {"bucket_mb": self.bucket_mb}
         if self.mode == "accumulate":
             if self.accumulate is None:
                 raise ValueError(
@@ -650,7 +654,9 @@ class SyncSettings(Section):
                 )
             foreign = of_local
         else:
-            foreign = of_accumulate | ({} if self.is_local else of_local)
+            foreign = of_accumulate | (of_gradients if self.is_local else of_local)
+            if self.mode == "auto":
+                foreign |= of_gradients
         for key, value in foreign.items():
             if value is not None:
                 raise ValueError(

@@ -395,6 +395,11 @@ def test_micro_batches_are_a_number_or_found(text):
         (["sync.mode=local", "sync.fragments=0"], ["sync.fragments = 0", "from 1 to 500"]),
         (["sync.mode=local", "sync.mixing=1.5"], ["sync.mixing = 1.5"]),
         (["sync.mode=diloco", "sync.wire=2bit"], ["sync.wire", "'fp32', 'bf16' or '4bit'"]),
+        (["sync.mode=local", "sync.bucket_mb=4"], ["sync.bucket_mb = 4.0", "'local'"]),
+        (["sync.mode=auto", "sync.bucket_mb=4"], ["sync.bucket_mb = 4.0", "'auto'"]),
+        (["sync.mode=auto", "sync.wire=4bit"], ["sync.wire = '4bit'", "sync.mode = 'auto'"]),
+        (["sync.mode=auto", "training.sharding=full"], ["sync.mode = 'auto'", "'full'"]),
+        (["sync.bucket_mb=0"], ["sync.bucket_mb = 0"]),
         (["sync.wire=4bit"], ["sync.wire = '4bit'", "sync.mode = 'fp32'"]),
         (
             ["sync.mode=accumulate", "sync.accumulate=64", "training.tokens_per_update=100000000"],

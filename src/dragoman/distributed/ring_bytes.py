@@ -9,8 +9,8 @@ import math
 from dragoman.config import SyncSettings
 from dragoman.distributed.wire_bytes import WireKind, is_gathered, sent_bytes
 
-BUCKET_BYTES = 25 * 2**20
-"""DDP sends gradients in buckets of this size."""
+BUCKET_MB = 25.0
+"""DDP sends gradients in buckets of this size, in 2^20 bytes, unless another is set."""
 ETHERNET_HEADER = 14
 IP_AND_TCP_HEADERS = 52
 """Header bytes of IPv4 and TCP with timestamps."""
@@ -82,9 +82,9 @@ def _scattered_bytes(
     return sent / 2 * to_others + sent / 2
 
 
-def messages_of(gradient_bytes: float) -> float:
+def messages_of(gradient_bytes: float, bucket_mb: float | None = None) -> float:
     """Returns the number of DDP's buckets; the first one is small, so that sending begins early."""
-    return 1.0 + math.ceil(gradient_bytes / BUCKET_BYTES)
+    return 1.0 + math.ceil(gradient_bytes / (2**20 * (bucket_mb or BUCKET_MB)))
 
 
 def on_the_wire(payload: float, mtu: int) -> float:

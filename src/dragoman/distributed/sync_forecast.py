@@ -85,7 +85,7 @@ def forecast(settings: SyncSettings, workload: Workload, link: Link) -> Forecast
     )
     collectives = collectives_of(settings, workload.parameters)
     sending_s = sent / link.bytes_per_s + collectives * link.latency_s if sent else 0.0
-    least_s = 0.0 if settings.is_local else sending_s / messages_of(4.0 * workload.parameters)
+    least_s = 0.0 if settings.is_local else sending_s / _buckets(settings, workload.parameters)
     beside_s = seconds_beside(settings, workload) / settings.window_steps
     exposed_s = max(sending_s - beside_s, least_s)
     return Forecast(settings, sent, sending_s, exposed_s, workload.compute_s + exposed_s)
@@ -111,7 +111,20 @@ def collectives_of(settings: SyncSettings, parameters: int) -> float:
     """Returns how many collectives follow each other in a step, in the mean over a window."""
     if settings.is_local:
         return COLLECTIVES * (settings.fragments or 1) / settings.window_steps
-    return messages_of(4.0 * parameters) * (COLLECTIVES if settings.mode == "bf16" else 1)
+    return _buckets(settings, parameters) * (COLLECTIVES if settings.mode == "bf16" else 1)
+
+
+def bucket_mb_for(link: Link) -> float:
+    """Returns the size of buckets of which the latency is a twentieth of their sending.
+
+    Smaller ones begin to travel earlier and leave less for the end of backward, and each costs the
+    latency once. Within torch's own two sizes, 1 and 25.
+    """
+    return min(25.0, max(1.0, round(20.0 * link.latency_s * link.bytes_per_s / 2**20, 1)))
+
+
+def _buckets(settings: SyncSettings, parameters: int) -> float:
+    return messages_of(4.0 * parameters, settings.bucket_mb)
 
 
 def seconds_beside(settings: SyncSettings, workload: Workload) -> float:

@@ -48,4 +48,5 @@ def synchronized(
         from dragoman.sync.sharded import Sharded  # noqa: PLC0415
 
         return Sharded(objective, group)
-    return Replicas(objective, group, islands, in_bf16=settings.mode == "bf16")
+    in_bf16 = settings.mode == "bf16"
+    return Replicas(objective, group, islands, in_bf16, settings.bucket_mb)

@@ -24,13 +24,19 @@ class Replicas:
     knows_exposed = True
 
     def __init__(
-        self, objective: Objective, group: Group, islands: Islands, in_bf16: bool = False
+        self,
+        objective: Objective,
+        group: Group,
+        islands: Islands,
+        in_bf16: bool = False,
+        bucket_mb: float | None = None,
     ) -> None:
-        """`in_bf16`: gradients travel as bf16.
+        """`in_bf16`: gradients travel as bf16; `bucket_mb`: in buckets of so much, or torch's.
 
         Collective: every rank must call; weights are taken from the first rank of the island.
         """
         self._objective, self._group = objective.to(group.device), group
+        self._bucket_mb = bucket_mb
         self._ranks, self._channel = len(islands.members), islands.inside
         self._compressed: Bf16Sums | None = None
         if in_bf16 and self._ranks > 1:
@@ -93,6 +99,7 @@ class Replicas:
             device_ids=[device] if device.type == "cuda" else None,
             process_group=self._channel,
             init_sync=init_sync,
+            bucket_cap_mb=self._bucket_mb,
             gradient_as_bucket_view=True,
             forward_sync_buffers=False,
         )

@@ -23,6 +23,7 @@ from dragoman.distributed.sync_forecast import (
     Forecast,
     Link,
     Workload,
+    bucket_mb_for,
     choose,
     explicit_keys,
     forecast,
@@ -132,17 +133,26 @@ def look(
     workload = Workload(parameters, group.ranks, ranks_on_host, len({*hosts}), *slowest)
     # All on rank 0, since clocks and rounding might differ.
     link, workload = Link(*group.broadcast(link)), Workload(*group.broadcast(workload))
-    forecasts, chosen = choose(workload, link, ladder_for(config))
+    ladder = [with_buckets(settings, link) for settings in ladder_for(config)]
+    forecasts, chosen = choose(workload, link, ladder)
     return Choice(link, workload, forecasts, chosen)
+
+
+def with_buckets(settings: SyncSettings, link: Link | None) -> SyncSettings:
+    """Returns settings whose gradients travel in buckets that suit the link; None: in torch's."""
+    if settings.is_local:
+        return settings
+    return settings.model_copy(update={"bucket_mb": bucket_mb_for(link) if link else None})
 
 
 def worth_a_change(choice: Choice, current: SyncSettings) -> bool:
     """Returns whether to change to what was chosen; a milder mode has to be clearly enough."""
-    ladder = [each.settings for each in choice.forecasts]
-    chosen = choice.chosen.settings
-    if chosen == current:
+    # Other buckets alone are not worth it.
+    ladder = [with_buckets(each.settings, None) for each in choice.forecasts]
+    chosen, before = (with_buckets(each, None) for each in (choice.chosen.settings, current))
+    if chosen == before:
         return False
-    is_milder = current not in ladder or ladder.index(chosen) < ladder.index(current)
+    is_milder = before not in ladder or ladder.index(chosen) < ladder.index(before)
     if is_milder:
         return choice.chosen.exposed_s < MILDER_SHARE * choice.workload.compute_s
     now = forecast(current, choice.workload, choice.link)

@@ -10,6 +10,7 @@ from dragoman.distributed.sync_forecast import (
     QUALITY_COST,
     Link,
     Workload,
+    bucket_mb_for,
     choose,
     explicit_keys,
     forecast,
@@ -124,3 +125,17 @@ def test_what_each_mode_costs_in_quality_is_said():
 
     assert set(QUALITY_COST) == set(modes)
     assert [mode for mode in modes if not QUALITY_COST[mode]] == ["fp32"]
+
+
+def test_buckets_are_as_small_as_latency_allows():
+    sizes = [bucket_mb_for(Link(1.25e8, latency_s)) for latency_s in (1e-5, 1e-3, 5e-3, 1.0)]
+    assert sizes == [1.0, 2.4, 11.9, 25.0]
+
+
+def test_smaller_buckets_leave_less_for_the_end_of_backward():
+    workload = Workload(60_880_896, 2, 1, 2, compute_s=20.0, backward_s=15.0)
+    usual, small = (
+        forecast(SyncSettings(bucket_mb=bucket_mb), workload, Link(1e8, 1e-5))
+        for bucket_mb in (None, 1.0)
+    )
+    assert small.exposed_s < usual.exposed_s / 10
