@@ -43,6 +43,7 @@ from dragoman.diagnosis.speed.step_variation import (
     variation_of,
 )
 from dragoman.distributed.ring_bytes import mean_bytes_of_mode
+from dragoman.distributed.wire_bytes import VALUE_BYTES
 
 MUCH_SCATTER = 0.05
 """Relative: bytes that vary less cannot explain anything, steps that vary less need not be."""
@@ -123,8 +124,13 @@ def _formula(run: RunFacts, layout: LayoutPace) -> str:
     if sync.is_local and sync.group == "host" and layout.hosts > 1:
         ranks = layout.hosts
     formula = f"in a ring of {ranks} ranks {each} sends 2 x {ranks - 1}/{ranks} of "
-    formula += size(gradient_bytes)
-    return f"{formula}, once in {count(sync.window_steps, 'step')}" if sync.is_local else formula
+    if not sync.is_local:
+        return formula + size(gradient_bytes)
+    often = f"once in {count(sync.window_steps, 'step')}"
+    if sync.wire == "fp32":
+        return f"{formula}{size(gradient_bytes)}, {often}"
+    payload = VALUE_BYTES[sync.wire] * run.record.model_size.parameters
+    return f"{each} sends 2 x {ranks - 1}/{ranks} of {size(payload)}, as {sync.wire}, {often}"
 
 
 def _plain(layout: LayoutPace, verdict: str, causes: Causes | None) -> str:
