@@ -108,7 +108,7 @@ def train(
     from dragoman.cluster.start import claim_and_prepare, ending_of, train_in_workers
     from dragoman.cluster.worker_log import WorkerLog
     from dragoman.telemetry.record.status import read_status
-    from dragoman.training.claim import run_folder
+    from dragoman.training.claim import run_folder, withdraw_claim
 
     if workers is not None and (type(workers) is not int or workers < 1):
         raise UserError(f"workers = {workers!r} should be a number of at least 1")
@@ -121,7 +121,7 @@ def train(
     except UnicodeEncodeError:
         raise UserError(f"run = {str(run)!r} should be a path in UTF-8") from None
     cluster = load_cluster(str(hosts)) if hosts else None
-    claim_and_prepare(config, directory, workers, cluster, oversubscribe)
+    is_new = claim_and_prepare(config, directory, workers, cluster, oversubscribe)
     given, log = Orders(), WorkerLog()
     code = _in_thread(
         lambda: train_in_workers(config, directory, workers, cluster, oversubscribe, given, log),
@@ -131,6 +131,8 @@ def train(
     if code:
         kind = UserError if code == UserError.exit_code else RunError
         said = log.errors[0] if log.errors else read_status(directory).reason
+        if is_new and kind is UserError:
+            withdraw_claim(directory)
         raise kind(said or f"{directory.root}: a worker failed with exit code {code}")
     ending = ending_of(directory)
     if ending.state == "failed":

@@ -538,6 +538,15 @@ class TrainingSettings(Section):
         return self.micro_batch_limit // self.passes
 
     @model_validator(mode="after")
+    def micro_batches_hold_a_pair(self) -> Self:
+        if not self.pairs_fill_tokens:
+            raise ValueError(
+                f"training.micro_batch_tokens = {self.micro_batch_tokens} is too little for one "
+                f"piece, which training.r_drop = {self.r_drop:g} computes twice; raise it"
+            )
+        return self
+
+    @model_validator(mode="after")
     def may_run_out_of_memory(self) -> Self:
         if self.micro_batch_tokens == "auto" and self.sharding == "full":
             raise ValueError(
@@ -558,10 +567,11 @@ class TrainingSettings(Section):
 class SyncSettings(Section):
     """How the workers' gradients or weights become common; docs/sync.md compares the modes."""
 
-    mode: Literal["fp32", "bf16", "accumulate", "local", "diloco"] = "fp32"
+    mode: Literal["fp32", "bf16", "accumulate", "local", "diloco", "auto"] = "fp32"
     """fp32: gradients are summed exactly in every update. bf16: half the bytes. accumulate: larger
     and fewer updates. local, diloco: workers take steps of their own and then average what they
-    have learned, after few or after many steps."""
+    have learned, after few or after many steps. auto: fp32, bf16 or local, the first that is fast
+    enough for the network, which is measured."""
     accumulate: Annotated[int, between(2, 64)] | None = None
     """accumulate only: how many updates of the recipe become one. Steps, warm-up and intervals are
     divided by it and rates raised by its square root, so that the run sees the same tokens."""
@@ -572,23 +582,25 @@ class SyncSettings(Section):
     """local and diloco: steps between two synchronizations; local: from 2 to 12, unset 8; diloco:
     from 2 to 500, unset 30."""
     group: Literal["rank", "host"] = "rank"
-    """local and diloco: who takes steps of its own, each worker, or all workers of a host together,
-    which then sum their gradients exactly in every step."""
+    """local, diloco and auto: who takes steps of its own, each worker, or all workers of a host
+    together, which then sum their gradients exactly in every step."""
+    wire: Literal["fp32", "bf16", "4bit"] | None = None
+    """local and diloco: how differences of weights travel, as 4, 2 or half a byte a value; unset:
+    fp32."""
+    fragments: Annotated[int, between(1, 500)] | None = None
+    """local and diloco: into how many parts the weights are cut, of which each is synchronized at
+    its own step of a window; unset: 4 and 6, or local_steps where that is less."""
+    delay: Annotated[int, between(0, 499)] | None = None
+    """local and diloco: for how many steps computing goes on while a fragment travels; unset:
+    local_steps / fragments, so that one is always on its way, and 0 where there is one fragment."""
+    mixing: Annotated[float, between(0, 1)] | None = None
+    """local and diloco: how much of what a worker has learned while a fragment traveled it adds to
+    the common weights; unset: 1, all of it."""
     outer_rate: Annotated[float, above(0, 2)] | None = None
     """local and diloco: how much of the averaged change is applied; unset: 1 and 0.7."""
     outer_momentum: Annotated[float, Field(ge=0.0, lt=1.0)] | None = None
     """local and diloco: how much of the changes before is added to it; unset: 0.2 and 0.9, of which
     diloco's is Nesterov's."""
-    wire: Literal["fp32", "bf16", "4bit"] = "fp32"
-    """local and diloco: how differences of weights travel."""
-    fragments: Annotated[int, between(1, 64)] | None = None
-    """local and diloco: parts of the model that are synchronized one after another; unset: 4 and
-    6."""
-    delay: Annotated[int, between(0, 500)] | None = None
-    """local and diloco: steps of computing beside which a fragment may travel; unset: local_steps
-    divided by fragments, rounded down."""
-    mixing: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
-    """local and diloco: how much of a fragment that comes late replaces the worker's own."""
 
     @property
     def is_local(self) -> bool:
@@ -597,7 +609,7 @@ class SyncSettings(Section):
 
     @property
     def window_steps(self) -> int:
-        """Returns the steps from one synchronization to the next."""
+        """Returns the steps from one synchronization of a weight to its next."""
         return (self.local_steps or 1) if self.is_local else 1
 
     @model_validator(mode="before")
@@ -606,11 +618,13 @@ class SyncSettings(Section):
         mode = given.get("mode") if isinstance(given, dict) else None
         if not isinstance(mode, str) or mode not in LOCAL_MODES:
             return given
-        filled = {**LOCAL_MODES[mode].defaults, **given}
+        filled = {"wire": "fp32", "mixing": 1.0, **LOCAL_MODES[mode].defaults, **given}
         steps, fragments = filled["local_steps"], filled["fragments"]
-        if isinstance(steps, int) and isinstance(fragments, int) and fragments > 0:
-            filled.setdefault("delay", steps // fragments)
-        return filled
+        if not isinstance(steps, int) or not isinstance(fragments, int) or fragments < 1:
+            return filled  # which is about to be refused
+        if "fragments" not in given:
+            filled["fragments"] = fragments = max(1, min(fragments, steps))
+        return {"delay": steps // fragments if fragments > 1 else 0, **filled}
 
     @model_validator(mode="after")
     def keys_belong_to_the_mode(self) -> Self:
@@ -620,14 +634,15 @@ class SyncSettings(Section):
         }
         of_local: dict[str, object] = {
             "local_steps": self.local_steps,
-            "outer_rate": self.outer_rate,
-            "outer_momentum": self.outer_momentum,
-            "group": None if self.group == "rank" else self.group,
-            "wire": None if self.wire == "fp32" else self.wire,
+            "wire": self.wire,
             "fragments": self.fragments,
             "delay": self.delay,
             "mixing": self.mixing,
+            "outer_rate": self.outer_rate,
+            "outer_momentum": self.outer_momentum,
         }
+        if self.mode != "auto":
+            of_local["group"] = None if self.group == "rank" else self.group
         if self.mode == "accumulate":
             if self.accumulate is None:
                 raise ValueError(
@@ -643,6 +658,15 @@ class SyncSettings(Section):
                     "it, or choose another mode"
                 )
         if self.is_local and self.local_steps is not None:
+            for key, value, most in (
+                ("fragments", self.fragments, self.local_steps),
+                ("delay", self.delay, self.local_steps - 1),
+            ):
+                if value is not None and value > most:
+                    raise ValueError(
+                        f"sync.{key} = {value} is more than {most}, the most with "
+                        f"sync.local_steps = {self.local_steps}; lower it, or remove it"
+                    )
             most = LOCAL_MODES[self.mode].most_steps
             if self.local_steps > most:
                 raise ValueError(
@@ -818,7 +842,7 @@ class Config(Section):
     @model_validator(mode="after")
     def sync_goes_with_the_rest(self) -> Self:
         mode, optimizer = self.sync.mode, self.optimizer
-        if self.training.sharding == "full" and (self.sync.is_local or mode == "bf16"):
+        if self.training.sharding == "full" and (self.sync.is_local or mode in ("bf16", "auto")):
             raise ValueError(
                 f"sync.mode = {mode!r} needs workers that hold the whole model, and "
                 "training.sharding = 'full' leaves each a part; set one of them back"

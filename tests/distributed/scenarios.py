@@ -97,12 +97,12 @@ class Stage:
 
 @contextmanager
 def _weights_after_updates():
-    """Name -> hash of each tensor, as it was after the last update, and common again."""
+    """Name -> hash of each tensor, as it was after the last step."""
     hashes: dict[str, str] = {}
     real = Updater.synchronize
 
-    def synchronize(self):
-        seconds = real(self)
+    def synchronize(self, *step, **is_last):
+        seconds = real(self, *step, **is_last)
         for name, tensor in self.objective.model.state_dict().items():
             hashes[name] = hashlib.sha256(whole(tensor).numpy().tobytes()).hexdigest()
         return seconds
@@ -206,13 +206,14 @@ def bf16(stage: Stage) -> Seen:
 
 
 LOCAL = {
-    "local": ("sync.mode=local", "sync.local_steps=4"),
-    "diloco": ("sync.mode=diloco", "sync.local_steps=6"),
+    "local": ("sync.mode=local", "sync.local_steps=4", "sync.fragments=2"),
+    "diloco": ("sync.mode=diloco", "sync.local_steps=6", "sync.fragments=3", "sync.wire=4bit"),
+    "burst": ("sync.mode=local", "sync.local_steps=4", "sync.fragments=1", "sync.wire=bf16"),
 }
 
 
 def local_steps(stage: Stage) -> Seen:
-    """Each mode undisturbed, stopped inside a window by a signal, and with all that may happen."""
+    """Each mode undisturbed, stopped while weights travel, and with all that may happen."""
     settings = ("model.dropout=0.1", "training.steps=22", "evaluation.every_steps=9")
     seen: Seen = {"exact": stage.train(*settings, run="exact")}
     for mode, of_mode in LOCAL.items():
@@ -230,7 +231,8 @@ def local_steps(stage: Stage) -> Seen:
 
 
 def local_not_finite(stage: Stage) -> Seen:
-    """A gradient that is not finite on one rank, inside a window and at its end, and a rollback."""
+    """A gradient that is not finite on one rank, while weights travel and as they arrive, and a
+    rollback."""
     seen = {}
     for step in (3, 4):
         with injection.nan_at(stage.group, rank=1, step=step):

@@ -60,6 +60,10 @@ def test_memory_that_runs_out_costs_no_pair_in_bf16(ranks, request):
     ]
 
 
+def saved_at(run, step):
+    return load_file(run.checkpoints / f"step-{step:08d}" / OPTIMIZER)
+
+
 def sent_and_predicted(played, scenario, run):
     """In the step with the least: on loopback the programs beside this one are counted too."""
     steps = played.steps(scenario, run).values()
@@ -68,19 +72,16 @@ def sent_and_predicted(played, scenario, run):
 
 def test_half_of_the_bytes_are_predicted_and_counted(two_in_modes):
     exact, halved = (sent_and_predicted(two_in_modes, "bf16", run) for run in ("exact", "bf16"))
-    assert halved[1] == pytest.approx(exact[1] / 2)
+    assert halved[1] == pytest.approx(exact[1] / 2, rel=1e-3)
     # What the messages of a tiny model add is the same for both.
     assert exact[0] - halved[0] == pytest.approx(exact[1] / 2, rel=0.3)
 
 
-MODES = pytest.mark.parametrize("mode", ["local", "diloco"])
-WINDOW = {"local": 4, "diloco": 6}
+MODES = pytest.mark.parametrize("mode", ["local", "diloco", "burst"])
 
 
 @MODES
-def test_ranks_are_equal_after_a_synchronization_and_learn_as_they_would_exactly(
-    mode, two_in_modes
-):
+def test_common_weights_are_equal_and_learn_as_they_would_exactly(mode, two_in_modes):
     first, second = weights_of(two_in_modes, "local_steps", mode)
     assert first == second != {}
     exact, steps = (losses(two_in_modes, "local_steps", run) for run in ("exact", mode))
@@ -92,10 +93,10 @@ def test_ranks_are_equal_after_a_synchronization_and_learn_as_they_would_exactly
 
 
 @MODES
-def test_a_run_stopped_inside_a_window_ends_it_and_resumes_bit_for_bit(mode, two_in_modes):
+def test_a_run_stopped_while_weights_travel_resumes_bit_for_bit(mode, two_in_modes):
     for seen in two_in_modes.seen("local_steps"):
         ending = seen[f"{mode}-first"]["ending"]
-        assert (ending["state"], ending["cause"], ending["step"]) == ("preempted", "signal", 12)
+        assert (ending["state"], ending["cause"], ending["step"]) == ("preempted", "signal", 9)
         assert ending["culprit_rank"] == 1
     undisturbed, stopped = (
         losses(two_in_modes, "local_steps", run) for run in (mode, f"{mode}-stopped")
@@ -112,27 +113,52 @@ def test_a_run_stopped_inside_a_window_ends_it_and_resumes_bit_for_bit(mode, two
     assert any(name.endswith("exp_avg@1") for name in states[0])
 
 
+def test_a_checkpoint_has_what_was_on_its_way_and_the_weights_of_each_rank(two_in_modes):
+    """After step 9: of two fragments, one has set out after step 8 and arrives after step 10."""
+    held = saved_at(two_in_modes.run("local_steps", "local"), 9)
+    travelling = {name.partition("|")[0] for name in held if name.endswith("|outer_mean")}
+    assert 0 < len(travelling) < len({name for name in held if name.endswith("|weight@0")})
+    assert {f"{name}|outer_departed@{island}" for name in travelling for island in (0, 1)} == {
+        name for name in held if "outer_departed" in name
+    }
+    own = [held[f"{name}|weight@{island}"] for name in sorted(travelling) for island in (0, 1)]
+    assert any((a != b).any() for a, b in zip(own[::2], own[1::2], strict=True))
+    # After the last step all hold the same, and nothing is on its way.
+    last = saved_at(two_in_modes.run("local_steps", "local"), 22)
+    assert not any("outer_mean" in name for name in last)
+    assert all(
+        (last[name] == last[name.replace("@0", "@1")]).all()
+        for name in last
+        if name.endswith("|weight@0")
+    )
+
+
 @MODES
-def test_saves_and_evaluations_wait_for_the_end_of_a_window(mode, two_in_modes):
+def test_saves_and_evaluations_wait_for_nothing(mode, two_in_modes):
     run = two_in_modes.run("local_steps", mode)
-    steps = [checkpoint.step for checkpoint in all_checkpoints(run.checkpoints)]
-    assert steps == [*range(WINDOW[mode], 22, WINDOW[mode]), 22]
-    evaluated = [e.step for e in events(run, Evaluated)]
-    # Due at 9 and 18, and at the end.
-    assert evaluated == ([12, 20, 22] if mode == "local" else [12, 18, 22])
+    assert [e.step for e in events(run, Evaluated)] == [9, 18, 22]
+    assert {9, 18, 22} <= {c.step for c in all_checkpoints(run.checkpoints)}
 
 
-@MODES
-def test_bytes_are_predicted_where_ranks_synchronize(mode, two_in_modes):
-    steps = two_in_modes.steps("local_steps", mode)
+def test_bytes_are_predicted_where_fragments_travel(two_in_modes):
     exact = two_in_modes.steps("local_steps", "exact")[1].traffic_bytes["predicted"]
-    predicted = {number: step.traffic_bytes["predicted"] for number, step in steps.items()}
-    ends = {*range(WINDOW[mode], 22, WINDOW[mode]), 22}
-    assert predicted == {number: exact if number in ends else 0 for number in steps}
-    assert all((steps[number].parts_s["communication"] > 0) == (number in ends) for number in steps)
+    predicted = {
+        mode: [
+            step.traffic_bytes["predicted"] / exact
+            for _, step in sorted(two_in_modes.steps("local_steps", mode).items())
+        ]
+        for mode in ("local", "diloco", "burst")
+    }
+    # Half of the bytes in bf16, once in four steps.
+    assert predicted["burst"] == pytest.approx([0, 0, 0, 0.5] * 5 + [0, 0.5], rel=0.01)
+    # One fragment or another is on its way in all steps but the first two, once in a window each.
+    assert predicted["local"][:2] == [0, 0]
+    for at in range(2, 17):
+        assert sum(predicted["local"][at : at + 4]) == pytest.approx(1, rel=1e-3)
+    assert sum(predicted["diloco"][2:20]) == pytest.approx(3 / 8, rel=0.2)
 
 
-def test_memory_that_runs_out_inside_a_window_costs_no_pair(two_in_modes):
+def test_memory_that_runs_out_while_weights_travel_costs_no_pair(two_in_modes):
     short, whole = (losses(two_in_modes, "local_steps", run) for run in ("short", "whole"))
     assert sorted(short) == list(range(1, 9))
     assert all(short[step] == pytest.approx(whole[step], abs=1e-5) for step in short)
@@ -140,7 +166,7 @@ def test_memory_that_runs_out_inside_a_window_costs_no_pair(two_in_modes):
     assert first == second
 
 
-@pytest.mark.parametrize("step", [3, 4], ids=["inside a window", "at its end"])
+@pytest.mark.parametrize("step", [3, 4], ids=["while weights travel", "as they arrive"])
 def test_gradients_that_are_not_finite_on_one_rank_skip_the_update_of_all(step, two_in_modes):
     run = f"nan-{step}"
     steps = two_in_modes.steps("local_not_finite", run)
@@ -154,10 +180,11 @@ def test_gradients_that_are_not_finite_on_one_rank_skip_the_update_of_all(step, 
     assert state["run"]["loss_scaling"]["scale"] == 65536 / 2
 
 
-def test_a_rollback_goes_to_a_synchronized_checkpoint(two_in_modes):
+def test_a_rollback_goes_to_the_checkpoint_before(two_in_modes):
     assert two_in_modes.said("local_not_finite", "rollback").startswith("step 7: ")
     (incident,) = two_in_modes.incidents("local_not_finite", "rollback")
-    assert (incident.category, incident.rollback_step) == ("rollback", 4)
+    assert incident.category == "rollback"
+    assert 0 < incident.rollback_step < 7
 
 
 def test_hosts_that_keep_their_own_moments_resume_bit_for_bit(two_in_modes):
@@ -180,4 +207,4 @@ def test_hosts_of_several_ranks_are_exact_inside_and_synchronize_between(three_i
     weights = weights_of(three_in_modes, "host_islands", "run")
     assert weights[0] == weights[1] == weights[2] != {}
     steps = three_in_modes.steps("host_islands")
-    assert [number for number in steps if steps[number].traffic_bytes["predicted"]] == [4, 8, 12]
+    assert [number for number in steps if not steps[number].traffic_bytes["predicted"]] == [1, 2]

@@ -134,7 +134,7 @@ def test_a_run_of_one_mode_is_not_continued_in_another(digits, tmp_path):
     assert first.returncode == 0, first.stderr
     before = weights(tmp_path / "run")
     said = sentence(dragoman(*command), code=2)
-    assert "was started with sync.local_steps = 8, and now it is None (and 3 more keys)" in said
+    assert "was started with sync.mode = 'local', and now it is 'fp32' (and 7 more keys)" in said
     assert same(weights(tmp_path / "run"), before)
 
 

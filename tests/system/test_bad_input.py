@@ -68,6 +68,34 @@ def test_optimizers_that_do_not_go_with_the_rest(digits, tmp_path, settings, key
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("tokens", [5, 12])
+def test_what_only_the_data_can_refuse_leaves_no_run_behind(digits, tmp_path, workers, tokens):
+    """And so the advice can be followed with the same command."""
+    run = tmp_path / "run"
+    command = ["train", digits, "--run", run, "--workers", workers, "--set", "model.dropout=0.1"]
+    command += ["--set", "training.r_drop=1", "--set", "training.steps=1"]
+    said = sentence(dragoman(*command, "--set", f"training.micro_batch_tokens={tokens}"), code=2)
+    for fact in ("training.r_drop = 1", f"training.micro_batch_tokens = {tokens}; raise that"):
+        assert fact in said
+    assert not run.exists()
+    done = dragoman(*command, "--set", "training.micro_batch_tokens=200")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_that_never_began_is_taken_over_and_one_that_did_is_not(digits, tmp_path):
+    run = RunDir(tmp_path / "run")
+    command = ["train", digits, "--run", run.root, "--set", "training.steps=1"]
+    assert dragoman(*command).returncode == 0
+    said = sentence(dragoman(*command, "--set", "training.seed=5"), code=2)
+    assert "was started with training.seed = 1, and now it is 5" in said
+    for folder in (run.events, run.checkpoints):
+        shutil.rmtree(folder)
+    run.manifest.unlink()
+    done = dragoman(*command, "--set", "training.seed=5")
+    assert done.returncode == 0, done.stderr
+
+
 def test_zero_workers(digits, tmp_path):
     done = dragoman("train", digits, "--run", tmp_path / "run", "--workers", 0)
     assert done.returncode == 2

@@ -381,7 +381,7 @@ def test_micro_batches_are_a_number_or_found(text):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (["sync.mode=turbo"], ["sync.mode", "'fp32', 'bf16', 'accumulate', 'local' or 'diloco'"]),
+        (["sync.mode=turbo"], ["sync.mode", "'accumulate', 'local', 'diloco' or 'auto'"]),
         (["sync.mode=local", "sync.local_steps=13"], ["sync.local_steps = 13", "'diloco'"]),
         (["sync.mode=local", "sync.local_steps=1"], ["sync.local_steps = 1", "from 2 to 500"]),
         (["sync.mode=bf16", "sync.local_steps=4"], ["sync.local_steps = 4", "sync.mode = 'bf16'"]),
@@ -390,6 +390,12 @@ def test_micro_batches_are_a_number_or_found(text):
         (["sync.accumulate_applied=true"], ["sync.accumulate_applied", "sync.mode = 'fp32'"]),
         (["sync.mode=accumulate"], ["sync.mode = 'accumulate' needs sync.accumulate"]),
         (["sync.mode=local", "sync.outer_momentum=1.0"], ["sync.outer_momentum = 1.0"]),
+        (["sync.mode=local", "sync.fragments=9"], ["sync.fragments = 9", "sync.local_steps = 8"]),
+        (["sync.mode=local", "sync.delay=8"], ["sync.delay = 8", "more than 7"]),
+        (["sync.mode=local", "sync.fragments=0"], ["sync.fragments = 0", "from 1 to 500"]),
+        (["sync.mode=local", "sync.mixing=1.5"], ["sync.mixing = 1.5"]),
+        (["sync.mode=diloco", "sync.wire=2bit"], ["sync.wire", "'fp32', 'bf16' or '4bit'"]),
+        (["sync.wire=4bit"], ["sync.wire = '4bit'", "sync.mode = 'fp32'"]),
         (
             ["sync.mode=accumulate", "sync.accumulate=64", "training.tokens_per_update=100000000"],
             ["training.tokens_per_update = 6400000000"],
@@ -430,6 +436,24 @@ def test_modes_with_steps_of_their_own_have_defaults_that_the_config_shows(
     assert (config.sync.window_steps, config.sync.outer_rate) == (steps, outer)
     assert f"local_steps = {steps}" in dump_config(config)
     assert parse_config(dump_config(config), "x.toml") == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "fragments", "delay"),
+    [
+        ([], 4, 2),
+        (["sync.local_steps=12"], 4, 3),
+        (["sync.local_steps=3"], 3, 1),
+        (["sync.fragments=1"], 1, 0),
+        (["sync.fragments=2"], 2, 4),
+        (["sync.delay=0"], 4, 0),
+    ],
+)
+def test_one_fragment_is_always_on_its_way_unless_there_is_one_or_another_delay(
+    text, changes, fragments, delay
+):
+    sync = parse_config(text, "x.toml", ["sync.mode=local", *changes]).sync
+    assert (sync.fragments, sync.delay) == (fragments, delay)
 
 
 def test_larger_updates_see_the_same_tokens_and_are_converted_once(text):

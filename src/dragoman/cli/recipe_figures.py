@@ -74,7 +74,10 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
 
 def _on_the_wire(config: Config, size: Size) -> tuple[str, str]:
     megabytes, sync = size.gradient_bytes / 1e6, config.sync
-    if sync.is_local:
+    if sync.mode == "auto":
+        most = f"at most {megabytes:,.1f} MB per step"
+        return "on the wire", f"{most}; how is found at the start, from the network's speed"
+    if sync.is_local and sync.wire:
         window = VALUE_BYTES[sync.wire] * size.parameters / 1e6
         return (
             "weights on the wire",

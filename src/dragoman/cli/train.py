@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from dragoman.cli.arguments import Overrides, Recipe
+from dragoman.errors import UserError
 
 if TYPE_CHECKING:
     from dragoman.config import Config
@@ -81,14 +82,22 @@ def _start(
     from dragoman.cluster.hosts import load_cluster
     from dragoman.cluster.launch import orders
     from dragoman.cluster.start import claim_and_prepare, ending_of, train_in_workers
+    from dragoman.training.claim import withdraw_claim
 
     cluster = load_cluster(hosts) if hosts else None
-    claim_and_prepare(config, run, workers, cluster, oversubscribe)
+    is_new = claim_and_prepare(config, run, workers, cluster, oversubscribe)
     if cluster or (workers or 1) > 1:
         with orders() as given:
             code = train_in_workers(config, run, workers, cluster, oversubscribe, given)
+        if is_new and code == UserError.exit_code:
+            withdraw_claim(run)
         # Workers that were asked to stop end without a code of their own; one that failed has
         # reported why.
         return code or {"finished": 0, "failed": 1}.get(ending_of(run).state, PREEMPTED)
-    ending = _train_here(config, run)
+    try:
+        ending = _train_here(config, run)
+    except UserError:
+        if is_new:
+            withdraw_claim(run)
+        raise
     return PREEMPTED if ending.state == "preempted" else 0

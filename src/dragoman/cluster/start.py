@@ -23,19 +23,24 @@ from dragoman.training.claim import as_found, claim_run, locked
 
 def claim_and_prepare(
     config: Config, run: RunDir, workers: int | None, cluster: Cluster | None, oversubscribe: bool
-) -> None:
-    """Creates the run directory and the prepared data; refuses what could not be trained."""
+) -> bool:
+    """Creates the run directory and the prepared data; refuses what could not be trained.
+
+    Returns whether the run is new. Some refusals need the prepared data and come from the workers;
+    a new run is then to be withdrawn (`withdraw_claim`).
+    """
+    is_new = not run.config.exists()
     if workers and not cluster and not oversubscribe:
         check_workers(workers, config.training.device)
     if not cluster:  # before anything is written; training checks again, with the true vocabulary
         vocabulary = 1 if config.tokenizer.model else config.tokenizer.vocabulary
-        size = size_of(config.model, vocabulary)
+        size = size_of(config.model, vocabulary, config.optimizer, config.sync)
         check_memory(config.model, vocabulary, (workers or 1) * size.weight_bytes)
         is_open = as_found(run, config).training.micro_batch_tokens == "auto"
         if is_open and (config.training.device == "cpu" or not cuda_devices()):
             room_bytes = room_on_cpu(size, workers or 1)
             if size.weight_bytes + size.gradient_bytes >= room_bytes:
-                raise no_room(1, room_bytes, workers or 1)
+                raise no_room(None, room_bytes, workers or 1)
     if config.training.subword_dropout and config.tokenizer.model:
         given = Path(config.tokenizer.model)
         if given.exists() or not cluster:  # hosts may have it where they prepare the data
@@ -45,6 +50,7 @@ def claim_and_prepare(
         mark_preparing(run)
         if not cluster:
             prepare(config)
+    return is_new
 
 
 def train_in_workers(

@@ -7,21 +7,13 @@ of the gradients for an all-reduce, half of that for a gather or a scatter.
 import math
 
 from dragoman.config import SyncSettings
-from dragoman.distributed.wire_bytes import is_gathered, sent_bytes
+from dragoman.distributed.wire_bytes import WireKind, is_gathered, sent_bytes
 
 BUCKET_BYTES = 25 * 2**20
 """DDP sends gradients in buckets of this size."""
-TENSORS = 200
-"""Of a Transformer of twelve layers. The tables of so many take a thousandth of the bytes of a
-transformer-base in 4 bits, so that the exact number does not matter."""
 ETHERNET_HEADER = 14
 IP_AND_TCP_HEADERS = 52
 """Header bytes of IPv4 and TCP with timestamps."""
-
-
-def messages_of(gradient_bytes: float) -> float:
-    """Returns the number of DDP's buckets; the first one is small, so that sending begins early."""
-    return 1.0 + math.ceil(gradient_bytes / BUCKET_BYTES)
 
 
 def bytes_per_step(
@@ -46,60 +38,53 @@ def bytes_of_mode(
     ranks: int,
     ranks_on_host: int,
     hosts: int,
-    ends_window: bool = True,
+    tensors: int = 0,
 ) -> float:
-    """Returns the bytes a host sends in a step of this mode, where ranks hold the whole model.
+    """Returns the bytes a host sends in this mode until all weights or gradients are common.
 
-    `ends_window`: whether the step ends with a synchronization, where not every step does; it has
-    the bytes of all fragments then, whenever they travel.
+    Gradients are so in every step, weights of workers that take steps of their own once in a
+    window. `tensors`: how many there are; they matter only to 4-bit codes, and little.
     """
-    exact = bytes_per_step(parameters, ranks, ranks_on_host, sharded=False)
     if sync.mode == "bf16":
-        return _bf16_bytes(parameters, ranks, ranks_on_host)
-    if not sync.is_local:
-        return exact
+        return _scattered_bytes("bf16", parameters, tensors, ranks, ranks_on_host)
+    # On one host, all of its workers are one group, whose weights are always common.
+    if not sync.is_local or (sync.group == "host" and hosts == 1):
+        return bytes_per_step(parameters, ranks, ranks_on_host, sharded=False)
     if sync.group == "host":
-        if hosts == 1:  # one group of all workers, whose weights are always common
-            return exact
         ranks, ranks_on_host = hosts, 1
-    return _window_bytes(sync, parameters, ranks, ranks_on_host) if ends_window else 0.0
+    wire = sync.wire or "fp32"
+    if not is_gathered(wire, parameters, tensors, ranks):
+        return _scattered_bytes(wire, parameters, tensors, ranks, ranks_on_host)
+    gathered = sent_bytes(wire, parameters, tensors, ranks)
+    return gathered * ranks if ranks_on_host == ranks else gathered
 
 
 def mean_bytes_of_mode(
     sync: SyncSettings, parameters: int, ranks: int, ranks_on_host: int, hosts: int
 ) -> float:
     """Returns the bytes a host sends in a step of this mode, as the mean over a window."""
-    quiet, last = (
-        bytes_of_mode(sync, parameters, ranks, ranks_on_host, hosts, ends_window)
-        for ends_window in (False, True)
-    )
-    return quiet + (last - quiet) / sync.window_steps
+    is_exact = sync.group == "host" and hosts == 1
+    whole = bytes_of_mode(sync, parameters, ranks, ranks_on_host, hosts)
+    return whole if is_exact else whole / sync.window_steps
 
 
-def _window_bytes(sync: SyncSettings, parameters: int, ranks: int, ranks_on_host: int) -> float:
-    """Returns the bytes a host sends to average the differences of all weights once."""
-    if sync.wire == "fp32" or ranks == 1:
-        return bytes_per_step(parameters, ranks, ranks_on_host, sharded=False)
-    sent = sent_bytes(sync.wire, parameters, TENSORS, ranks)
-    if ranks_on_host == ranks:
-        return sent * ranks
-    if is_gathered(sync.wire, parameters, TENSORS, ranks):
-        return sent  # around a ring, in which one rank of a host sends to another host
-    # Half of it goes around a ring. The other half goes from each rank to every other one, of which
-    # those on other hosts count.
-    to_others = ranks_on_host * (ranks - ranks_on_host) / (ranks - 1)
-    return sent / 2 * (1 + to_others)
-
-
-def _bf16_bytes(parameters: int, ranks: int, ranks_on_host: int) -> float:
-    """Slices go from every rank to every other, and their sums around a ring."""
+def _scattered_bytes(
+    wire: WireKind, parameters: int, tensors: int, ranks: int, ranks_on_host: int
+) -> float:
+    """Slices go from every rank to every other, and their sums or means around a ring."""
     if ranks == 1:
         return 0.0
-    volume = 2.0 * parameters
-    around = volume * (ranks - 1) / ranks
+    sent = sent_bytes(wire, parameters, tensors, ranks)
     if ranks_on_host == ranks:
-        return 2 * around * ranks
-    return volume * ranks_on_host * (ranks - ranks_on_host) / ranks + around
+        return sent * ranks
+    # Of the first half, what goes to ranks of other hosts; of the ring, what its last rank sends.
+    to_others = ranks_on_host * (ranks - ranks_on_host) / (ranks - 1)
+    return sent / 2 * to_others + sent / 2
+
+
+def messages_of(gradient_bytes: float) -> float:
+    """Returns the number of DDP's buckets; the first one is small, so that sending begins early."""
+    return 1.0 + math.ceil(gradient_bytes / BUCKET_BYTES)
 
 
 def on_the_wire(payload: float, mtu: int) -> float:

@@ -33,6 +33,7 @@ QUALITY_COST: Mapping[str, str] = {
     "bf16": "Gradients are rounded to bf16; its cost in BLEU: see docs/sync.md.",
     "accumulate": "Larger updates learn less from each token; its cost in BLEU: see docs/sync.md.",
     "local": "Workers average their weights only now and then; its cost in BLEU: see docs/sync.md.",
+    "auto": "It takes the mildest mode that is fast enough; their cost in BLEU: see docs/sync.md.",
     "diloco": "Workers average their weights seldom; its cost in BLEU: see docs/sync.md.",
 }
 """By mode, what it costs in quality; empty: nothing. This is the only place that says so: the

@@ -1,12 +1,13 @@
 """Multi-head attention with fused projections, over whole sequences and one position at a time."""
 
+import math
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from dragoman.model.dropout import Dropout, keep_mask
+from dragoman.model.dropout import Dropout, has_rows, keep_mask
 
 
 class KeysValues(NamedTuple):
@@ -72,7 +73,8 @@ def _attend(
     causal: bool = False,
 ) -> Tensor:
     keys, values = source
-    if not dropout.drops or query_BHLK.device.type != "cpu":
+    shape = (*query_BHLK.shape[:3], keys.shape[2])
+    if not dropout.drops or not has_rows(query_BHLK.device, math.prod(shape)):
         share = dropout.share if dropout.drops else 0.0
         return scaled_dot_product_attention(
             query_BHLK, keys, values, attn_mask=mask, dropout_p=share, is_causal=causal
@@ -81,7 +83,6 @@ def _attend(
     if causal:
         length = query_BHLK.shape[2]
         mask = torch.ones(length, length, dtype=torch.bool).tril()
-    shape = (*query_BHLK.shape[:3], keys.shape[2])
     keep_BHLS = keep_mask(dropout.share, shape).to(query_BHLK.dtype)
     attended: Tensor = _DroppedAttention.apply(  # type: ignore[no-untyped-call]
         query_BHLK, keys, values, mask, keep_BHLS, dropout.scale

@@ -16,7 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 LEAST_ROW = 1 << 22
-"""Elements of the shortest row: many times the window of a small batch."""
+"""Elements of the shortest row; a row has at least twice as many as its window. Windows of two uses
+often overlap, so that one mask is a shifted copy of a part of another: each element is dropped with
+the right probability, and at one place two uses are independent."""
+MOST_ELEMENTS = 1 << 24
+"""Of a window: larger ones are drawn by torch, or rows would take gigabytes."""
 
 
 class Dropout(nn.Module):
@@ -40,7 +44,7 @@ class Dropout(nn.Module):
         """Returns the sum of `residual` and what is kept of `x`, scaled."""
         if not self.drops:
             return residual + x
-        if x.device.type != "cpu":
+        if not has_rows(x.device, x.numel()):
             return residual + functional.dropout(x, self.share)
         added: Tensor = _AddKept.apply(  # type: ignore[no-untyped-call]
             residual, x, keep_mask(self.share, x.shape).to(x.dtype), self.scale
@@ -55,12 +59,17 @@ class Dropout(nn.Module):
         """
         if not self.drops:
             return x.relu_(), 1.0
-        if x.device.type != "cpu":
+        if not has_rows(x.device, x.numel()):
             return functional.dropout(x.relu_(), self.share), 1.0
         kept: Tensor = _KeptRelu.apply(  # type: ignore[no-untyped-call]
             x, keep_mask(self.share, x.shape).to(x.dtype)
         )
         return kept, self.scale
+
+
+def has_rows(device: torch.device, elements: int) -> bool:
+    """Returns whether a mask of so many elements is taken from a row."""
+    return device.type == "cpu" and elements <= MOST_ELEMENTS
 
 
 def keep_mask(share: float, shape: Sequence[int]) -> Tensor:
@@ -73,6 +82,7 @@ def keep_mask(share: float, shape: Sequence[int]) -> Tensor:
 
 
 @lru_cache(maxsize=8)
+@torch.inference_mode(mode=False)  # a row that was made inside of it could not be trained with
 def _random_row(share: float, length: int) -> Tensor:
     return torch.rand(length, generator=torch.Generator().manual_seed(0)).ge_(share)
 

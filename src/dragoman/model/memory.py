@@ -16,17 +16,21 @@ USED_SHARE = 0.8
 
 def room_on_cpu(size: Size, workers: int) -> int:
     """Returns the bytes for weights, gradients and activations of each worker of this machine."""
-    # A save copies weights and optimizer while training goes on.
-    reserved = size.optimizer_bytes + size.weight_bytes + size.optimizer_bytes + size.outer_bytes
+    kept = size.optimizer_bytes + size.average_bytes
+    # A save copies what a checkpoint holds while training goes on.
+    reserved = kept + size.weight_bytes + kept + size.outer_bytes
     return int(USED_SHARE * free_bytes() / workers) - reserved
 
 
-def no_room(pieces: int, room_bytes: int, workers: int) -> UserError:
-    """Returns why no micro-batch can be found for pairs that are so long."""
+def no_room(pieces: int | None, room_bytes: int, workers: int) -> UserError:
+    """Returns why no micro-batch can be found for pairs that are so long; None: for any."""
+    what, lengths = "the model alone", ""
+    if pieces:
+        what, lengths = f"one pair of {pieces:,} piece(s)", "data.max_length or "
     return UserError(
-        f'training.micro_batch_tokens = "auto" has no memory for one pair of {pieces:,} piece(s): '
+        f'training.micro_batch_tokens = "auto" has no memory for {what}: '
         f"{max(0, room_bytes) / 1e9:,.2f} GB are there for the weights, gradients and activations "
-        f"of each of {workers} worker(s); lower data.max_length or the sizes in model, start fewer "
+        f"of each of {workers} worker(s); lower {lengths}the sizes in model, start fewer "
         "workers, or take a machine with more memory"
     )
 

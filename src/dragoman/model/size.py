@@ -19,7 +19,9 @@ class Size(NamedTuple):
     """Of a second set of weights, where an average translates and not the weights that train."""
     outer_bytes: int = 0
     """Where workers take steps of their own: of the common weights, of the outer momentum, and of
-    the differences while they synchronize, one third each."""
+    fragments on their way as they departed, as they differ, and as their mean."""
+    outer_saved_bytes: int = 0
+    """What of that a checkpoint has, and the worker's own weights."""
 
     @property
     def state_bytes(self) -> int:
@@ -35,7 +37,7 @@ class Size(NamedTuple):
         optimizer's.
         """
         translating = self.weight_bytes + self.average_bytes
-        return translating + self.optimizer_bytes + self.outer_bytes // 3
+        return translating + self.optimizer_bytes + self.outer_saved_bytes
 
 
 def size_of(
@@ -52,6 +54,11 @@ def size_of(
     states = 2 * parameters
     if optimizer.kind == "muon":
         states -= count_hidden_matrices(model)
+    sync = sync or SyncSettings()
+    if sync.mode == "auto":  # of what it may choose, the largest
+        sync = SyncSettings(mode="local")
+    is_local, saved = sync.is_local, (sync.delay or 0) / sync.window_steps
+    on_the_way = max(saved, 1 / (sync.fragments or 1))
     return Size(
         parameters=parameters,
         flops_per_token=training_flops_per_token(model, vocabulary, mean_length),
@@ -59,7 +66,8 @@ def size_of(
         gradient_bytes=FP32_BYTES * parameters,
         optimizer_bytes=FP32_BYTES * states,
         average_bytes=FP32_BYTES * parameters if optimizer.averages else 0,
-        outer_bytes=3 * FP32_BYTES * parameters if sync and sync.is_local else 0,
+        outer_bytes=int(FP32_BYTES * parameters * (2 + 3 * on_the_way)) if is_local else 0,
+        outer_saved_bytes=int(FP32_BYTES * parameters * (2 + 2 * saved)) if is_local else 0,
     )
 
 

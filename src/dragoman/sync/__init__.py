@@ -4,9 +4,9 @@ A rank's part of a step is `begin_step`, then `forward` of each of its micro-bat
 backward; the last backward leaves the sum of all ranks' gradients.
 """
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from dragoman.config import Config
+from dragoman.config import SyncSettings
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.sync.islands import Islands, form_islands
@@ -32,14 +32,20 @@ __all__ = [
 Sync: TypeAlias = "Replicas | Sharded"
 
 
-def synchronized(objective: Objective, group: Group, islands: Islands, config: Config) -> Sync:
+def synchronized(
+    objective: Objective,
+    group: Group,
+    islands: Islands,
+    settings: SyncSettings,
+    sharding: Literal["none", "full"],
+) -> Sync:
     """Wraps this rank's model for synchronization. Collective: every rank must call.
 
     If sharded, its parameters are different objects from now on.
     """
-    if config.training.sharding == "full" and group.ranks > 1:
+    if sharding == "full" and group.ranks > 1:
         # A second of imports that few runs need.
         from dragoman.sync.sharded import Sharded  # noqa: PLC0415
 
         return Sharded(objective, group)
-    return Replicas(objective, group, islands, in_bf16=config.sync.mode == "bf16")
+    return Replicas(objective, group, islands, in_bf16=settings.mode == "bf16")

@@ -24,7 +24,9 @@ class Islands:
     inside: dist.ProcessGroup | None = None
     """Joins the ranks of this island; None: they are all ranks, or this one alone."""
     between: dist.ProcessGroup | None = None
-    """Joins the first rank of each island, for these; None: they are all ranks."""
+    """Joins the first rank of each island, for these; None: there is one island."""
+    spread: dist.ProcessGroup | None = None
+    """As `inside`, for what the first rank has from the others, beside gradients on their way."""
 
     @property
     def count(self) -> int:
@@ -47,7 +49,7 @@ class Islands:
 
     def close(self) -> None:
         """Leaves the groups; every rank does so when a run ends."""
-        for channel in (self.inside, self.between):
+        for channel in (self.inside, self.between, self.spread):
             if channel:
                 dist.destroy_process_group(channel)
 
@@ -70,14 +72,16 @@ def form_islands(group: Group, hosts: Sequence[str], settings: SyncSettings) -> 
     """Returns the islands of a run. Collective: every rank must call."""
     of_rank = island_of_each(hosts, settings)
     own, count = of_rank[group.rank], len({*of_rank})
-    if count in (1, group.ranks):
+    if count == 1:
         return Islands(of_rank, own)
-    inside = None
+    inside = spread = None
     for island in range(count):  # all ranks make all groups, in the same order
         members = members_of(of_rank, island)
-        made = dist.new_group(members)
-        if island == own and len(members) > 1:
-            inside = made
+        if len(members) == 1:
+            continue
+        made = dist.new_group(members), dist.new_group(members)
+        if island == own:
+            inside, spread = made
     first_ranks = [members_of(of_rank, island)[0] for island in range(count)]
     between = dist.new_group(first_ranks)
-    return Islands(of_rank, own, inside, between if group.rank in first_ranks else None)
+    return Islands(of_rank, own, inside, between if group.rank in first_ranks else None, spread)

@@ -1,11 +1,14 @@
 """Counts the bytes of each step on the interface between ranks, and predicts them."""
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
 
-from dragoman.config import Config
+from dragoman.config import SyncSettings
 from dragoman.distributed.group import Group
 from dragoman.distributed.interfaces import interface_between_ranks
 from dragoman.distributed.ring_bytes import bytes_of_mode, bytes_per_step, on_the_wire
+from dragoman.sync.fragments import FragmentSchedule, cut
 from dragoman.telemetry.sensors.interface import (
     InterfaceCounters,
     packet_size,
@@ -16,34 +19,57 @@ from dragoman.telemetry.sensors.interface import (
 class StepTraffic:
     """Counts on one rank of each host; on the others, and alone, there is nothing to count."""
 
-    def __init__(self, config: Config, group: Group, parameters: int, hosts: list[str]) -> None:
+    def __init__(
+        self,
+        settings: SyncSettings,
+        sharding: Literal["none", "full"],
+        group: Group,
+        sizes: Sequence[int],
+        hosts: Sequence[str],
+    ) -> None:
+        """`sizes`: elements of each tensor of the model; `hosts`: of each rank."""
         self._interface = interface_between_ranks() if group.ranks > 1 else None
         if group.local_rank != 0:
             self._interface = None
-        here, packet_bytes = Counter(hosts)[group.host], packet_size(self._interface or "")
-
-        def predicted(ends_window: bool) -> float:
-            if config.training.sharding == "full":
-                payload = bytes_per_step(parameters, group.ranks, here, sharded=True)
-            else:
-                payload = bytes_of_mode(
-                    config.sync, parameters, group.ranks, here, len({*hosts}), ends_window
-                )
-            return on_the_wire(payload, packet_bytes)
-
-        self._predicted = {ends_window: predicted(ends_window) for ends_window in (False, True)}
+        self._ranks, self._here = group.ranks, Counter(hosts)[group.host]
+        self._sizes, self._hosts = sizes, len({*hosts})
+        self._sharding = sharding
         self._before: InterfaceCounters | None = None
+        self.follow(settings)
+
+    def follow(self, settings: SyncSettings) -> None:
+        """Predicts what these settings send, from now on."""
+        parameters, is_local = sum(self._sizes), settings.is_local
+        if self._sharding == "full":
+            payload = bytes_per_step(parameters, self._ranks, self._here, sharded=True)
+        else:
+            payload = bytes_of_mode(
+                settings, parameters, self._ranks, self._here, self._hosts, len(self._sizes)
+            )
+        self._bytes = on_the_wire(payload, packet_size(self._interface or ""))
+        """To make everything common once."""
+        if settings.group == "host" and self._hosts == 1:
+            is_local = False  # all ranks are one island
+        self._fragments = FragmentSchedule.of(settings) if is_local else FragmentSchedule(1)
+        members = cut(self._sizes, self._fragments.fragments)
+        self._shares = [sum(self._sizes[at] for at in each) / parameters for each in members]
 
     def begin_step(self) -> None:
         self._before = read_interface_counters(self._interface) if self._interface else None
 
-    def of_step(self, ends_window: bool = True) -> dict[str, float]:
+    def of_step(self, step: int, is_last: bool = False) -> dict[str, float]:
         """Returns the bytes since the step began; empty where nothing can be counted.
 
-        `ends_window`: whether the ranks have synchronized at its end, where not every step does.
+        Everything is made common at the end of the last step.
+        What is predicted of a fragment is spread over the steps in which it may travel; a fast link
+        has sent it sooner.
         """
         now = read_interface_counters(self._interface) if self._interface else None
         if now is None or self._before is None:
             return {}
         sent, received = now.since(self._before)
-        return {"sent": sent, "received": received, "predicted": self._predicted[ends_window]}
+        parts = self._fragments.share_sent(step)
+        share = sum(part * self._shares[fragment] for fragment, part in parts.items())
+        if is_last and self._fragments.window_steps > 1:
+            share = 1.0
+        return {"sent": sent, "received": received, "predicted": share * self._bytes}

@@ -212,6 +212,22 @@ class DeviceFound:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncChosen:
+    """With `sync.mode` auto: how the ranks synchronize after this step, and why."""
+
+    step: int
+    settings: dict[str, Any]
+    """Keys of [sync]."""
+    link_bytes_per_s: float
+    """Of a host, measured in collectives."""
+    link_latency_s: float
+    compute_s: float
+    """Of a step on the slowest rank."""
+    exposed_s: dict[str, float] = field(default_factory=dict)
+    """Settings in a word -> forecast: what a step waits for the network."""
+
+
+@dataclass(frozen=True, slots=True)
 class EventsDropped:
     """What is missing in this file, because the disk was too slow or refused to write."""
 
@@ -232,6 +248,7 @@ Event: TypeAlias = (
     | SensorReading
     | ClockOffset
     | DeviceFound
+    | SyncChosen
     | EventsDropped
 )
 
@@ -246,6 +263,7 @@ KINDS: dict[str, type[Any]] = {
     "sensors": SensorReading,
     "clock": ClockOffset,
     "device": DeviceFound,
+    "sync-chosen": SyncChosen,
     "dropped": EventsDropped,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}

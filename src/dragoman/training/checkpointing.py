@@ -25,7 +25,6 @@ from dragoman.distributed.group import Group
 from dragoman.errors import RunError
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import Passport
-from dragoman.sync.window import Window
 from dragoman.telemetry.events import CheckpointSaved, Incident
 from dragoman.tokenizer import Tokenizer
 from dragoman.training.local_state import keeper_of_each
@@ -89,7 +88,6 @@ class Checkpointer:
         has_its_own = _has_a_folder_of_its_own(run, group)  # collective, so not only where needed
         self._keeps = group.leads or (settings.every_host and has_its_own)
         self._keepers = keeper_of_each(group.gather(group.host), group.gather(self._keeps))
-        self._window = Window(config.sync.window_steps)
         self._saver = BackgroundSaver(tokenizer.model, self.owner)
         self._vocabulary = tokenizer.size
         self._clock = SaveClock(
@@ -114,19 +112,15 @@ class Checkpointer:
         return self._saver.is_busy
 
     def is_due(self, state: RunState, step_s: float) -> bool:
-        """Returns whether to save after the next step, which takes so long, as rank 0 sees it.
-
-        Saves wait for the end of a window.
-        """
+        """Returns whether to save after the next step, which takes so long, as rank 0 sees it."""
         every_steps = self._settings.every_steps
         if every_steps is None:
-            window_s = step_s * self._window.steps
-            return self._clock.is_due(state.elapsed_s + step_s, next_step_s=window_s)
+            return self._clock.is_due(state.elapsed_s + step_s, next_step_s=step_s)
         return (state.step + 1) // every_steps > self._last_step // every_steps
 
     def in_memory_is_due(self, state: RunState) -> bool:
         every_steps = self._settings.memory_every_steps
-        return len(self.roots) > 1 and self._window.holds_multiple(state.step, every_steps)
+        return len(self.roots) > 1 and state.step % every_steps == 0
 
     def save(self, state: RunState, updater: Updater, must: bool) -> None:
         """Begins to save to disk, beside the next steps.
@@ -227,7 +221,7 @@ class Checkpointer:
         return results
 
     def _begin(self, state: RunState, updater: Updater, place: Place, must: bool) -> None:
-        translating = updater.optimizer.averaged() or updater.model.state_dict()
+        translating = updater.translating() or updater.model.state_dict()
         weights = whole_tensors(translating, kept=self._keeps)
         others = updater.state_tensors(self._keepers)
         if not self._keeps:

@@ -6,7 +6,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,7 +76,8 @@ def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
         )
     if run.config.exists():
         before = load_config(run.config)
-        if changes := incompatible_changes(before, config):
+        changes = incompatible_changes(before, config)
+        if changes and has_begun(run):
             key, old, new = changes[0]
             others = f" (and {len(changes) - 1} more keys)" if len(changes) > 1 else ""
             raise UserError(
@@ -98,6 +99,21 @@ def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
         if not run.id.exists():
             write_whole(run.id, (expected_id or found_id or secrets.token_hex(16)) + "\n")
     return run_id(run)
+
+
+def has_begun(run: RunDir) -> bool:
+    """Returns whether any attempt has recorded or saved anything."""
+    return run.events.exists() or run.checkpoints.exists()
+
+
+def withdraw_claim(run: RunDir) -> None:
+    """Removes what `claim_run` wrote for a run that was refused before it had begun."""
+    if has_begun(run):
+        return
+    for path in (run.config, run.id, run.status, run.root / LOCK):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):  # something else is in it
+        run.root.rmdir()
 
 
 def found_before(run: RunDir) -> int | None:
@@ -130,16 +146,22 @@ def with_micro_batch(config: Config, tokens: int | Literal["auto"]) -> Config:
 
 
 def incompatible_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:
-    """Returns (key, old, new) of every difference that would make it another run."""
+    """Returns (key, old, new) of every difference that would make it another run.
+
+    Modes and kinds come first, since the other keys of their sections follow from them.
+    """
     old, new = _flat(before.model_dump()), _flat(now.model_dump())
     free = list(FREE_KEYS)
     if now.schedule.kind in ("cosine", "linear"):
         free.remove("training.steps")  # the whole curve follows from its end
     if "auto" in (before.training.micro_batch_tokens, now.training.micro_batch_tokens):
         free.append("training.micro_batch_tokens")  # either becomes the number that is found
+    keys = sorted(
+        old.keys() | new.keys(), key=lambda key: (not key.endswith((".mode", ".kind")), key)
+    )
     return [
         (key, old.get(key), new.get(key))
-        for key in sorted(old.keys() | new.keys())
+        for key in keys
         if old.get(key) != new.get(key) and not _covers(free, key)
     ]
 

@@ -60,7 +60,7 @@ def plan_batches(
 ) -> BatchPlan:
     settings = config.training
     longest = int(shards.lengths().max(initial=0))
-    if settings.pairs_fill_tokens < longest <= settings.micro_batch_limit:
+    if settings.passes > 1 and settings.pairs_fill_tokens < longest:
         raise UserError(
             f"the longest training pair has {longest} pieces on one side, and twice that, as "
             f"training.r_drop = {settings.r_drop} computes it, is more than "

@@ -44,7 +44,7 @@ class Evaluator:
         config, group = self.config, self.group
         group.pulse.enter("evaluation")
         begun = time.perf_counter()
-        averaged = updater.optimizer.averaged()
+        averaged = updater.translating()
         whole = whole_objective(updater.objective, averaged, config.model, self.tokenizer.size)
         validation = self.validation.measure(whole, group)
         train_sample = self.train_sample.measure(whole, group) if self.train_sample else None

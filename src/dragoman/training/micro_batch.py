@@ -112,10 +112,11 @@ def worst_batch(longest: tuple[int, int], tokens: int) -> Batch:
 
 def room_bytes(config: Config, vocabulary: int, group: Group, workers: int) -> int:
     """Returns what weights, gradients and activations may take; `workers` share the device."""
-    size = size_of(config.model, vocabulary, sync=config.sync)
+    size = size_of(config.model, vocabulary, config.optimizer, config.sync)
     if group.device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(group.device)
-        return int(USED_SHARE * free / workers) - size.optimizer_bytes - size.outer_bytes
+        kept = size.optimizer_bytes + size.average_bytes + size.outer_bytes
+        return int(USED_SHARE * free / workers) - kept
     return room_on_cpu(size, workers)
 
 
@@ -155,7 +156,8 @@ def _largest(config: Config, lengths: Lengths, vocabulary: int, group: Group, ro
         with _Trial(config, vocabulary, (source, target), group.device) as trial:
             found = largest_that_fits(trial.measure, least, most, fixed, room.bytes)
     if found is None:
-        raise no_room(max(source, target), room.bytes, room.workers)
+        pieces = max(source, target) if fixed < room.bytes else None
+        raise no_room(pieces, room.bytes, room.workers)
     return found
 
 

@@ -30,7 +30,7 @@ Counts = Mapping[str, float]
 """What an optimizer counts apart from its tensors, as a checkpoint's state keeps it."""
 
 TRAINED = "weight"
-"""The key of the weights that train, where an average of them translates."""
+"""The key of the weights that train, where others translate."""
 SCHEDULE_FREE_COUNTS = ("k", "weight_sum", "lr_max")
 """Of the package's parameter groups: updates, the sum of their shares in x, the highest rate."""
 AVERAGE_COUNTS = ("updates",)
@@ -94,15 +94,19 @@ class Optimizer:
                 tensors[f"{name}{STATE_SEPARATOR}z"] = self._state_of(weight)["z"]
         return tensors
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self, with_weights: bool = False) -> dict[str, Tensor]:
         """Returns what a checkpoint holds beside the weights that translate; empty before the
-        first update."""
+        first update.
+
+        `with_weights`: others than those that are held here translate, so those that train are
+        among them.
+        """
         if not self._is_under_way():
             return {}
         tensors: dict[str, Tensor] = {}
         for part in self.parts:
             tensors |= optimizer_tensors(part, self._model)
-        if self.settings.averages:
+        if self.settings.averages or with_weights:
             for name, weight in self._model.named_parameters():
                 tensors[f"{name}{STATE_SEPARATOR}{TRAINED}"] = weight.detach()
         return tensors
@@ -168,7 +172,9 @@ def count_keys(settings: OptimizerSettings) -> tuple[str, ...]:
     return AVERAGE_COUNTS if settings.average_decay else ()
 
 
-def optimizer_shapes(weights: Shapes, settings: OptimizerSettings) -> dict[str, tuple[int, ...]]:
+def optimizer_shapes(
+    weights: Shapes, settings: OptimizerSettings, with_weights: bool = False
+) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of `Optimizer.tensors`, once there has been an update."""
     keys: dict[str, Callable[[str, int], tuple[str, ...]]] = {
         "adamw": lambda name, dimensions: _ADAM,
@@ -177,7 +183,7 @@ def optimizer_shapes(weights: Shapes, settings: OptimizerSettings) -> dict[str, 
             ("momentum_buffer",) if is_for_muon(name, dimensions) else _ADAM
         ),
     }
-    trained = (TRAINED,) if settings.averages else ()
+    trained = (TRAINED,) if settings.averages or with_weights else ()
     return {
         f"{name}{STATE_SEPARATOR}{key}": () if key == "step" else shape
         for name, shape in weights.items()

@@ -10,7 +10,7 @@ from dragoman.config import Config
 from dragoman.distributed.group import Group
 from dragoman.rundir import RunDir
 from dragoman.telemetry.clocks import compare_clocks
-from dragoman.telemetry.events import AttemptEnded, Evaluated, Incident, StepDone
+from dragoman.telemetry.events import AttemptEnded, Evaluated, Incident, StepDone, SyncChosen
 from dragoman.telemetry.export.exporters import open_exporters
 from dragoman.telemetry.read.events import read_events
 from dragoman.telemetry.record.sampler import sampling, sensors_of_host
@@ -48,6 +48,13 @@ class Recorder:
     def record_incident(self, incident: Incident) -> None:
         self.events.emit(incident)
         self.progress.log(f"step {incident.step:,}: {incident.message}")
+
+    def record_sync(self, chosen: SyncChosen, lines: Sequence[str]) -> None:
+        """`lines`: what a person is told of it."""
+        if self.leads:
+            self.events.emit(chosen)
+        for line in lines:
+            self.progress.log(line)
 
     def record_end(self, ended: AttemptEnded) -> None:
         self.events.emit(ended)

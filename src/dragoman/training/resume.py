@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.distributed as dist
@@ -14,15 +14,15 @@ from dragoman.checkpoints.checkpoint import Checkpoint, Owner, Shapes, check_ten
 from dragoman.checkpoints.finding import Check, Fingerprint, find_equal, newest_whole, whole_steps
 from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE, folder_of
 from dragoman.checkpoints.schema import read_state
-from dragoman.config import Config, problems_of
+from dragoman.config import Config, SyncSettings, problems_of
 from dragoman.distributed.consensus import all_or_none, raise_on_all_ranks
 from dragoman.distributed.group import Group
 from dragoman.errors import CorruptFileError, NamedRank, RunError
-from dragoman.training.local_state import islands_in, local_shapes
+from dragoman.training.local_state import local_shapes
 from dragoman.training.optimizers import count_keys, optimizer_shapes
 from dragoman.training.state import RunState
 from dragoman.training.tensors import shapes_of
-from dragoman.training.updater import Updater
+from dragoman.training.updater import Updater, first_settings
 
 logger = logging.getLogger(__name__)
 
@@ -72,10 +72,12 @@ def check_for(model: nn.Module, config: Config) -> Check:
         has_counts = bool(state.optimizer)
         if has_counts and state.optimizer.keys() != counted:
             raise CorruptFileError(f"{path}: holds the counts of another optimizer")
-        others: Shapes = optimizer_shapes(weights, settings) if has_counts or not counted else {}
-        if config.sync.is_local:
-            held = islands_in(tensor_names(checkpoint.folder / OPTIMIZER)) or [0]
-            others = local_shapes(weights, others, held)
+        is_local, others = sync_settings_of(state, config).is_local, cast(Shapes, {})
+        if has_counts or not counted:
+            others = optimizer_shapes(weights, settings, with_weights=is_local)
+        if is_local:
+            names = tensor_names(checkpoint.folder / OPTIMIZER)
+            others = local_shapes(weights, others, names)
         check_tensors(checkpoint.folder / OPTIMIZER, others, may_be_empty=not has_counts)
 
     return check
@@ -87,7 +89,13 @@ def fingerprint_for(config: Config) -> Fingerprint:
     Where ranks take steps of their own, hosts hold the moments of their own ranks, and what they
     have in common are the weights.
     """
-    return Checkpoint.weights_sha256 if config.sync.is_local else Checkpoint.manifest_sha256
+    has_own_parts = config.sync.is_local or config.sync.mode == "auto"
+    return Checkpoint.weights_sha256 if has_own_parts else Checkpoint.manifest_sha256
+
+
+def sync_settings_of(state: RunState, config: Config) -> SyncSettings:
+    """Returns with which settings a checkpoint was saved: with auto, those it had chosen."""
+    return SyncSettings(**state.sync) if state.sync else first_settings(config.sync)
 
 
 def restore(roots: Sequence[Path], owner: Owner, updater: Updater, group: Group) -> RunState:
@@ -101,6 +109,7 @@ def restore(roots: Sequence[Path], owner: Owner, updater: Updater, group: Group)
     if checkpoint is None:
         return RunState()
     state = RunState.from_json(checkpoint.state["run"])
+    updater.adopt(sync_settings_of(state, updater.config), state.step)
     updater.load(checkpoint.model, checkpoint.optimizer, state.optimizer)
     if state.loss_scaling:
         updater.scaler.load_state_dict(state.loss_scaling)

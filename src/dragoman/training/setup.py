@@ -17,9 +17,7 @@ from dragoman.model.memory import check_memory
 from dragoman.model.size import FP32_BYTES, size_of
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PreparedData
-from dragoman.sync import form_islands, synchronized
 from dragoman.sync.step_traffic import StepTraffic
-from dragoman.sync.window import Window
 from dragoman.telemetry.events import FORMAT, AttemptStarted
 from dragoman.telemetry.read.events import attempts_so_far, newest_format, refuse_newer_format
 from dragoman.telemetry.record.writer import EventWriter
@@ -53,6 +51,8 @@ class Trainer:
 
     config: Config
     group: Group
+    hosts: list[str]
+    """Of each rank."""
     data: TrainingData
     updater: Updater
     stepper: Stepper
@@ -91,13 +91,10 @@ def start(
         )
 
         model = initial_model(config, data.tokenizer.size)
-        parameters = sum(parameter.numel() for parameter in model.parameters())
+        sizes = [parameter.numel() for parameter in model.parameters()]
         objective = Objective(model, config.training.label_smoothing, config.training.r_drop)
-        islands = form_islands(group, hosts, config.sync)
-        at_end.callback(islands.close)
-        sync = synchronized(objective, group, islands, config)
-        at_end.callback(sync.close)
-        updater = Updater(sync, objective, config, group, islands)
+        updater = Updater(objective, config, group, hosts)
+        at_end.callback(updater.close)
 
         attempt = max(group.gather(attempts_so_far(run))) + 1  # hosts may know of different ones
         if attempt == 1 and group.local_rank == 0:
@@ -116,7 +113,7 @@ def start(
         progress = ProgressLog(data.last_step, config.telemetry.log_every_s, silent=not group.leads)
         at_end.callback(progress.end)
         earlier = evaluations_so_far(run, group, state.step)
-        observer = SafeObserver(watch(config, hosts, FP32_BYTES * parameters, earlier))
+        observer = SafeObserver(watch(config, hosts, FP32_BYTES * sum(sizes), earlier))
         recorder = Recorder(events, progress, observer, group.leads)
         evaluator = open_evaluator(config, run, group, prepared, data.tokenizer, data.shards)
         checkpointer = at_end.enter_context(
@@ -129,16 +126,16 @@ def start(
             plan=data.plan,
             checkpointer=checkpointer,
             recorder=recorder,
-            traffic=StepTraffic(config, group, parameters, hosts),
-            window=Window(config.sync.window_steps, data.last_step),
+            traffic=StepTraffic(
+                updater.sync_settings, config.training.sharding, group, sizes, hosts
+            ),
+            last_step=data.last_step,
             model=config.model,
             passes=config.training.passes,
             vocabulary=data.tokenizer.size,
         )
-        yield (
-            Trainer(config, group, data, updater, stepper, evaluator, checkpointer, recorder),
-            state,
-        )
+        parts = (data, updater, stepper, evaluator, checkpointer, recorder)
+        yield Trainer(config, group, hosts, *parts), state
 
 
 def record_start(

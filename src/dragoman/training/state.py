@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, Strict, StrictFloat, StrictInt, TypeAdapter
 
-from dragoman.config import LARGEST_INTEGER, MOST_STEPS, between
+from dragoman.config import LARGEST_INTEGER, MOST_STEPS, SyncSettings, between
 from dragoman.training.divergence import DivergenceState
 
 Step = Annotated[int, Strict(), between(0, MOST_STEPS)]
@@ -21,6 +21,12 @@ def _is_scaler_state(state: dict[str, float]) -> dict[str, float]:
     if state and state.keys() != _SCALER_KEYS:
         raise ValueError(f"should hold {', '.join(sorted(_SCALER_KEYS))}, or nothing")
     return state
+
+
+def _is_sync_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    if settings and SyncSettings(**settings).mode == "auto":
+        raise ValueError("should hold the settings of [sync] that auto has chosen, or nothing")
+    return settings
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class RunState:
         dict[str, Annotated[StrictInt | StrictFloat, between(0, 1e38)]], Field(max_length=3)
     ] = field(default_factory=dict)
     """What the optimizer counts apart from its tensors; `training.optimizers` knows the keys."""
+    sync: Annotated[dict[str, Any], AfterValidator(_is_sync_settings)] = field(default_factory=dict)
+    """With `sync.mode` auto, the settings that it has chosen."""
     divergence: Annotated[DivergenceState, Field(alias="numbers")] = field(
         default_factory=DivergenceState
     )

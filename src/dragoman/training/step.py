@@ -15,7 +15,6 @@ from dragoman.distributed.devices import memory_peak_bytes
 from dragoman.distributed.group import Group
 from dragoman.model.size import training_flops
 from dragoman.sync.step_traffic import StepTraffic
-from dragoman.sync.window import Window
 from dragoman.telemetry.events import StepDone
 from dragoman.training.checkpointing import Checkpointer
 from dragoman.training.interruption import Interruption
@@ -36,6 +35,8 @@ class StepResult(NamedTuple):
     synchronization."""
     synchronized_s: float
     """What a synchronization at its end has taken."""
+    micro_batches: int
+    """Of this rank."""
 
 
 class StepMessage(NamedTuple):
@@ -53,6 +54,8 @@ class StepMessage(NamedTuple):
     save_is_due: bool
     save_can_begin: bool
     """None is in flight on rank 0."""
+    looks_again: bool
+    """Whether all ranks measure the network after this step, where `sync.mode` is auto."""
     received_at: float
     """On this rank's monotonic clock; ranks receive it together, since it waits for the last."""
     parts_before: list[RankParts]
@@ -70,7 +73,8 @@ class Stepper:
     checkpointer: Checkpointer
     recorder: Recorder
     traffic: StepTraffic
-    window: Window
+    last_step: int | None
+    """Of the run, if it is known before."""
     model: ModelSettings
     passes: int
     """Of each pair in a step."""
@@ -82,8 +86,11 @@ class Stepper:
         loader: Loader,
         interruption: Interruption,
         before: StepResult | None,
+        looks_again: bool = False,
     ) -> StepResult:
         """Takes one step; `before` is the last one of this attempt, if there was one.
+
+        `looks_again`: rank 0's wish that all measure the network after it.
 
         Collective: every rank must call.
         """
@@ -103,7 +110,7 @@ class Stepper:
             so_far_s = has_gradients_at - begun + updater.update_s
             so_far_s += before.synchronized_s if before else 0.0
             last = before.done if before else None
-            message = self._exchange(gradients, state, so_far_s, interruption, last)
+            message = self._exchange(gradients, state, so_far_s, interruption, last, looks_again)
             if not message.ran_out_of_memory:
                 break
             left_at = message.received_at
@@ -112,8 +119,8 @@ class Stepper:
         stalled_s = self.checkpointer.wait_until_copied()  # the update changes what is being copied
         rate = self.rate(work.step) * state.divergence.rate_factor
         updater.update(gradients, rate, message.is_finite)
-        ends_window = self.window.ends_at(work.step)
-        synchronized_s = updater.synchronize() if ends_window else 0.0
+        is_last = work.step == self.last_step
+        synchronized_s = updater.synchronize(work.step, is_last)
         parted_at = time.perf_counter() if synchronized_s else message.received_at
         state = state.after_step(work.tokens, message.step_s)
         if scaling := updater.scaler.state_dict():
@@ -140,13 +147,13 @@ class Stepper:
             updated=message.is_finite,
             step_s=step_s,
             parts_s={**parts_s, "rest": max(0.0, step_s - sum(parts_s.values()))},
-            traffic_bytes=self.traffic.of_step(ends_window),
+            traffic_bytes=self.traffic.of_step(work.step, is_last),
             counts=self._counts(work.amounts),
             memory_peak_bytes=memory_peak_bytes(group.device),
             # Whatever happened until then, timed or not, made the others wait.
             ready_s=has_gradients_at - left_at - gradients.parts_s.get("communication", 0.0),
         )
-        return StepResult(state, done, message, parted_at, synchronized_s)
+        return StepResult(state, done, message, parted_at, synchronized_s, len(work.batches))
 
     def _exchange(
         self,
@@ -155,8 +162,9 @@ class Stepper:
         so_far_s: float,
         interruption: Interruption,
         before: StepDone | None,
+        looks_again: bool,
     ) -> StepMessage:
-        """Exchanges the message in one sum over the ranks: of 56 bytes, and 72 more a rank."""
+        """Exchanges the message in one sum over the ranks: of 64 bytes, and 72 more a rank."""
         leads = self.group.leads
         (
             loss_sum,
@@ -166,6 +174,7 @@ class Stepper:
             not_finite,
             save_is_due,
             saver_is_busy,
+            asks_to_look,
             *parts_s,
         ) = self.group.sums(
             [
@@ -176,6 +185,7 @@ class Stepper:
                 float(not math.isfinite(gradients.norm)),
                 float(leads and self.checkpointer.is_due(state, so_far_s)),
                 float(leads and self.checkpointer.is_busy),
+                float(leads and looks_again),
                 *own_parts(before, self.group),
             ]
         )
@@ -187,6 +197,7 @@ class Stepper:
             is_finite=not not_finite,
             save_is_due=save_is_due > 0,
             save_can_begin=not saver_is_busy,
+            looks_again=asks_to_look > 0,
             received_at=time.perf_counter(),
             parts_before=parts_by_rank(before, parts_s) if before and leads else [],
         )

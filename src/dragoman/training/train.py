@@ -5,7 +5,7 @@ import logging
 from contextlib import nullcontext
 
 from dragoman.batches.loader import Loader
-from dragoman.config import Config
+from dragoman.config import Config, SyncSettings
 from dragoman.console import duration
 from dragoman.distributed.allocator import keep_freed_memory
 from dragoman.distributed.consensus import raise_on_all_ranks
@@ -13,8 +13,8 @@ from dragoman.distributed.group import Group, join, reason_of
 from dragoman.distributed.preemption import notices
 from dragoman.errors import DivergedError, FailedElsewhereError
 from dragoman.rundir import RunDir
-from dragoman.sync.window import Window
 from dragoman.telemetry.events import AttemptEnded, Incident
+from dragoman.training.auto_sync import Choice, NetworkWatch, look, rehearse, worth_a_change
 from dragoman.training.divergence import judge
 from dragoman.training.ending import failed, planned_ending, preempted
 from dragoman.training.interruption import Interruption, StopRequest, common_stop
@@ -74,6 +74,7 @@ def fit(trainer: Trainer, state: RunState, interruption: Interruption) -> Attemp
     ending = planned_ending(trainer.config, trainer.data.last_step, state)
     if ending and not evaluation_is_due(trainer.config, state, ending):
         return ending
+    state = first_choice(trainer, state)
     while True:
         summed_ranks = trainer.updater.islands.members
         with trainer.data.loader(trainer.group, state.step + 1, summed_ranks) as loader:
@@ -94,11 +95,10 @@ def run_steps(
     last_step = trainer.data.last_step
     clocks_compared_s = state.elapsed_s
     weights = WeightCheck(
-        updater.optimizer.compared,
+        updater.compared,
         group,
         config.training,
         recorder.events,
-        config.sync.window_steps,
     )
     weights.check(state.step)
     ending = planned_ending(config, last_step, state)
@@ -108,9 +108,12 @@ def run_steps(
         save(trainer, state, ending, must=True)
 
     before: StepResult | None = None
+    watch = NetworkWatch(updater.sync_settings, state.elapsed_s)
     while ending is None:
-        step = trainer.stepper.take(state, loader, interruption, before)
+        looks = config.sync.mode == "auto" and group.leads and watch.looks_again(state.elapsed_s)
+        step = trainer.stepper.take(state, loader, interruption, before, looks)
         state, done, message = step.state, step.done, step.message
+        watch.after_step(done, step.micro_batches)
         recorder.record_step(done)
         if before:
             recorder.observe_step(before.done, message.parts_before)
@@ -133,8 +136,6 @@ def run_steps(
         if state.elapsed_s - clocks_compared_s >= CLOCKS_EVERY_S:  # of rank 0, on all ranks alike
             record_clock_offset(group, recorder.events)
             clocks_compared_s = state.elapsed_s
-        if not trainer.stepper.window.ends_at(state.step):
-            continue  # whatever follows needs weights that all ranks have in common
         if weights.is_due(state.step):
             weights.check(state.step)
 
@@ -151,12 +152,45 @@ def run_steps(
         elif not message.save_is_due and checkpointer.in_memory_is_due(state):
             # Not where a save to disk waits for its turn: the disk might never be free.
             checkpointer.save_in_memory(state, updater)
+        if message.looks_again and not ending:
+            choice = look(config, updater, watch.computing(), trainer.hosts, group)
+            if worth_a_change(choice, updater.sync_settings):
+                state = adopt(trainer, state, choice)
+                save(trainer, state, None, must=True)
+                return state, None  # islands may share out pairs in another way
+            watch = NetworkWatch(updater.sync_settings, state.elapsed_s, watch.fruitless_looks + 1)
     return state, ending
 
 
+def first_choice(trainer: Trainer, state: RunState) -> RunState:
+    """Chooses how to synchronize, where `sync.mode` is auto and nothing has been chosen yet.
+
+    Collective: every rank must call.
+    """
+    group, updater = trainer.group, trainer.updater
+    if trainer.config.sync.mode != "auto" or state.sync:
+        return state
+    if group.ranks == 1:  # nobody to synchronize with
+        exact = SyncSettings()
+        updater.adopt(exact, state.step)
+        return dataclasses.replace(state, sync=exact.model_dump(mode="json"))
+    summed_ranks = updater.islands.members
+    with trainer.data.loader(group, state.step + 1, summed_ranks) as loader:
+        computing = rehearse(updater, loader.next())
+    return adopt(trainer, state, look(trainer.config, updater, computing, trainer.hosts, group))
+
+
+def adopt(trainer: Trainer, state: RunState, choice: Choice) -> RunState:
+    """Goes on with what was chosen, and records it. Collective: every rank must call."""
+    settings = choice.chosen.settings
+    trainer.updater.adopt(settings, state.step)
+    trainer.stepper.traffic.follow(settings)
+    trainer.recorder.record_sync(choice.event(state.step), choice.lines())
+    return dataclasses.replace(state, sync=settings.model_dump(mode="json"))
+
+
 def evaluation_is_due(config: Config, state: RunState, ending: AttemptEnded | None) -> bool:
-    window = Window(config.sync.window_steps)
-    is_time = ending is not None or window.holds_multiple(state.step, config.evaluation.every_steps)
+    is_time = ending is not None or state.step % config.evaluation.every_steps == 0
     return is_time and state.evaluated_step < state.step
 
 

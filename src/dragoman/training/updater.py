@@ -12,12 +12,22 @@ from torch import nn
 
 from dragoman.batches.collate import Batch, cut
 from dragoman.batches.loader import StepBatches
-from dragoman.config import Config
+from dragoman.config import Config, SyncSettings
 from dragoman.distributed.devices import PRECISIONS
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.model.transformer import Transformer
-from dragoman.sync import Islands, Mark, Stopwatch, Sync, free_memory, is_out_of_memory
+from dragoman.sync import (
+    Islands,
+    Mark,
+    Stopwatch,
+    Sync,
+    form_islands,
+    free_memory,
+    is_out_of_memory,
+    synchronized,
+)
+from dragoman.sync.averaging import average_changes
 from dragoman.sync.outer import OuterOptimizer
 from dragoman.training import local_state
 from dragoman.training.optimizers import Counts, Optimizer
@@ -47,6 +57,14 @@ class _Pass(NamedTuple):
     ended: Mark
 
 
+def first_settings(settings: SyncSettings) -> SyncSettings:
+    """Returns the settings with which a run begins: auto lets every worker compute on its own until
+    it has measured how fast that is."""
+    if settings.mode != "auto":
+        return settings
+    return SyncSettings(mode="local", group=settings.group)
+
+
 def initial_model(config: Config, vocabulary: int) -> Transformer:
     """Returns the model with which a run begins: a function of its seed."""
     torch.manual_seed(config.training.seed)
@@ -56,11 +74,19 @@ def initial_model(config: Config, vocabulary: int) -> Transformer:
 class Updater:
     """Holds what is trained and lives as long as the run: model, optimizer and loss scale."""
 
+    sync: Sync
+    islands: Islands
+    outer: OuterOptimizer | None
+
     def __init__(
-        self, sync: Sync, objective: Objective, config: Config, group: Group, islands: Islands
+        self, objective: Objective, config: Config, group: Group, hosts: Sequence[str]
     ) -> None:
-        self.sync, self.objective, self.islands = sync, objective, islands
+        """`hosts` are those of each rank. Collective: every rank must call."""
+        self.objective, self._hosts = objective, hosts
         self.config, self._group = config, group
+        self.sync_settings = first_settings(config.sync)
+        """Those in use; with `sync.mode` auto they may change."""
+        self._tie_together()
         self._vocabulary = objective.model.embedding.num_embeddings
         self._stopwatch = Stopwatch(group.device)
         self._one = torch.ones((), device=group.device)
@@ -69,9 +95,6 @@ class Updater:
         self.update_s = 0.0
         """Of the last update; on a GPU, of the one before: a step begins while it is being made."""
         self.optimizer = Optimizer(objective.model, config.optimizer)
-        self.outer: OuterOptimizer | None = None
-        if config.sync.is_local:
-            self.outer = OuterOptimizer(objective.model, config.sync, islands)
         self.scaler = (
             torch.amp.GradScaler(  # passes everything through unless the precision is fp16
                 group.device.type, enabled=config.training.precision == "fp16"
@@ -81,6 +104,27 @@ class Updater:
     @property
     def model(self) -> Transformer:
         return self.objective.model
+
+    def adopt(self, settings: SyncSettings, step: int) -> None:
+        """Goes on with another way to synchronize, after this step.
+
+        Islands that end make their weights common first, and of their moments the mean. Collective:
+        every rank must call.
+        """
+        if settings == self.sync_settings:
+            return
+        outer, moments = self.outer, [*self.optimizer.tensors().values()]
+        if outer:
+            outer.drain()
+        if outer and moments and not settings.is_local:
+            outer.after_step(step, is_last=True)
+            if mean := average_changes(moments, self.islands, "fp32").tensors:
+                torch._foreach_copy_(moments, mean)
+        self.close()
+        self.sync_settings = settings
+        self._tie_together()
+        if outer and self.outer:
+            self.outer.load(outer.common(), outer.state().momentum, {}, {})
 
     def start_over(self) -> None:
         """Loads the initial weights again, as if there had been no update."""
@@ -97,20 +141,41 @@ class Updater:
         if not self.outer:
             self.optimizer.load(weights, tensors, counts)
             return
-        moments = local_state.own_moments(tensors, self.islands.own)
+        own = local_state.own_tensors_in(tensors, self.islands.own)
+        departed = local_state.unnamed(own, local_state.DEPARTED)
+        moments = {
+            name: tensor for name, tensor in own.items() if not name.endswith(local_state.DEPARTED)
+        }
         self.optimizer.load(weights, moments, counts)
-        self.outer.load(local_state.momentum_in(tensors))
+        momentum = local_state.unnamed(tensors, local_state.MOMENTUM)
+        mean = local_state.unnamed(tensors, local_state.MEAN)
+        self.outer.load(weights, momentum, mean, departed)
+
+    def translating(self) -> Mapping[str, torch.Tensor] | None:
+        """Returns the weights that translate, by name; None: the model's own do."""
+        return self.outer.common() if self.outer else self.optimizer.averaged()
+
+    def compared(self) -> Mapping[str, torch.Tensor]:
+        """Returns the tensors that decide what translates, equal on all ranks with replicas."""
+        return self.outer.common() if self.outer else self.optimizer.compared()
 
     def state_tensors(self, keepers: Sequence[int]) -> dict[str, torch.Tensor]:
         """Returns what this rank saves beside the weights; `keepers`: who saves for each rank.
 
         Collective: every rank must call.
         """
-        tensors = self.optimizer.tensors()
+        tensors = self.optimizer.tensors(with_weights=self.outer is not None)
         if not self.outer:
             return whole_tensors(tensors, kept=keepers[self._group.rank] == self._group.rank)
-        collected = local_state.collect(tensors, self.islands, keepers, self._group)
-        return local_state.with_momentum(collected, self.outer.tensors())
+        if not tensors:  # on no rank
+            return {}
+        outer = self.outer.state()
+        own = {**tensors, **local_state.named(outer.departed, local_state.DEPARTED)}
+        return {
+            **local_state.collect(own, self.islands, keepers, self._group),
+            **local_state.named(outer.momentum, local_state.MOMENTUM),
+            **local_state.named(outer.mean, local_state.MEAN),
+        }
 
     def gradients(self, work: StepBatches, pieces: int = 1) -> Gradients:
         """Runs forward and backward, with each micro-batch in that many pieces.
@@ -165,8 +230,8 @@ class Updater:
         if not self._stopwatch.reads_late:
             self.update_s = self._stopwatch.seconds(*self._update)
 
-    def synchronize(self) -> float:
-        """Makes the weights of all islands common, where they are not; returns the seconds it took.
+    def synchronize(self, step: int, is_last: bool) -> float:
+        """Synchronizes what is due of the islands' weights; returns the seconds it took.
 
         Collective: every rank must call.
         """
@@ -174,10 +239,26 @@ class Updater:
             return 0.0
         self._group.pulse.enter("synchronization")  # which may take many times a step
         begun = time.perf_counter()
-        self.outer.synchronize()
+        self.outer.after_step(step, is_last)
         if self._group.device.type == "cuda":
             torch.cuda.synchronize(self._group.device)
         return time.perf_counter() - begun
+
+    def close(self) -> None:
+        """Leaves the other ranks; every rank does so when a run ends."""
+        if not self.outer or self.outer.close():
+            self.islands.close()
+        self.sync.close()
+
+    def _tie_together(self) -> None:
+        settings = self.sync_settings
+        self.islands = form_islands(self._group, self._hosts, settings)
+        self.sync = synchronized(
+            self.objective, self._group, self.islands, settings, self.config.training.sharding
+        )
+        self.outer = None
+        if settings.is_local:
+            self.outer = OuterOptimizer(self.objective.model, settings, self.islands)
 
     def _gradient_norm(self) -> torch.Tensor:
         """Returns the norm over all parameters, without the loss scale."""

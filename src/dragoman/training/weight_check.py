@@ -2,7 +2,7 @@
 
 Replicas start equal and take equal steps, so they differ only where something is broken: a bit of
 memory, a kernel, a driver, a rank that has missed an update. Nothing else would show it. Where
-ranks take steps of their own, they are equal after each synchronization, and compared only then.
+ranks take steps of their own, the common weights are compared.
 """
 
 import hashlib
@@ -17,7 +17,6 @@ from dragoman.config import TrainingSettings
 from dragoman.distributed.consensus import odd_ranks, raise_on_all_ranks
 from dragoman.distributed.group import Group
 from dragoman.errors import NamedRank, WeightsDifferError
-from dragoman.sync.window import Window
 from dragoman.telemetry.events import Incident
 from dragoman.telemetry.record.writer import EventWriter
 
@@ -40,17 +39,14 @@ class WeightCheck:
         group: Group,
         settings: TrainingSettings,
         events: EventWriter,
-        window_steps: int = 1,
     ) -> None:
         self._tensors, self._group, self._events = tensors, group, events
         has_replicas = group.ranks > 1 and settings.sharding == "none"
         self._every_steps = settings.compare_every_steps if has_replicas else 0
-        self._window = Window(window_steps)
         self._equal_at: int | None = None
 
     def is_due(self, step: int) -> bool:
-        """Returns whether to compare after this step, at which a window ends."""
-        return self._every_steps > 0 and self._window.holds_multiple(step, self._every_steps)
+        return self._every_steps > 0 and step % self._every_steps == 0
 
     def check(self, step: int) -> None:
         """Stops all ranks where they hold different weights. Collective: every rank must call."""

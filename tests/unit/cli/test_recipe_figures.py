@@ -31,7 +31,7 @@ def test_fewer_workers_accumulate_more():
             "974.1 MB",
         ),
         (["optimizer.kind=muon"], "Muon and Adam 798,", "554.4 MB"),
-        (["sync.mode=local"], "Adam, outer step 1,705,", "974.1 MB"),
+        (["sync.mode=local"], "Adam, outer step 1,644,", "1,339.4 MB"),
     ],
 )
 def test_what_the_optimizer_keeps_is_counted(changes, memory, checkpoint):
@@ -85,6 +85,11 @@ def test_what_is_found_at_the_start_is_not_made_up():
             ["sync.mode=diloco", "sync.wire=4bit"],
             "weights on the wire",
             "30.4 MB once in 30 steps in 4bit, in 6 fragment(s): 1.0 MB per step",
+        ),
+        (
+            ["sync.mode=auto"],
+            "on the wire",
+            "at most 243.5 MB per step; how is found at the start, from the network's speed",
         ),
         (
             ["sync.mode=accumulate", "sync.accumulate=4"],

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from dragoman.model import dropout
 from dragoman.model.dropout import LEAST_ROW, Dropout, keep_mask
 
 
@@ -93,3 +94,23 @@ def test_half_precision_stays_what_it_is():
     x = torch.ones(100, dtype=torch.bfloat16)
     assert Dropout(0.5)(x).dtype == torch.bfloat16
     assert Dropout(0.5).add(torch.ones(100), x).dtype == torch.float32
+
+
+def test_masks_that_would_need_huge_rows_are_drawn_by_torch(monkeypatch):
+    monkeypatch.setattr(dropout, "MOST_ELEMENTS", 1000)
+    monkeypatch.setattr(dropout, "keep_mask", None)  # which would not be callable
+    torch.manual_seed(1)
+    x = torch.ones(100, 200, requires_grad=True)
+    dropped = Dropout(0.25)(x)
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
+    rectified, factor = Dropout(0.25).relu(torch.ones(100, 200))
+    assert (rectified * factor).mean().item() == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_first_use_without_gradients_leaves_a_row_to_train_with():
+    dropout._random_row.cache_clear()
+    with torch.inference_mode():
+        Dropout(0.125)(torch.ones(10))
+    x = torch.ones(10, requires_grad=True)
+    Dropout(0.125)(x).sum().backward()
+    assert x.grad is not None

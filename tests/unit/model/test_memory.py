@@ -1,7 +1,7 @@
 import psutil
 import pytest
 
-from dragoman.config import ModelSettings
+from dragoman.config import ModelSettings, OptimizerSettings
 from dragoman.errors import UserError
 from dragoman.model import memory
 from dragoman.model.memory import check_memory, no_room, room_on_cpu
@@ -29,7 +29,20 @@ def test_workers_share_what_is_free_and_saves_need_some(monkeypatch):
     assert one == pytest.approx(0.8e10 - size.weight_bytes - 2 * size.optimizer_bytes)
 
 
+def test_an_average_of_the_weights_needs_room_and_so_does_its_copy(monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda: 10**10)
+    plain = size_of(SHAPE, 32_000)
+    averaged = size_of(SHAPE, 32_000, OptimizerSettings(average_decay=0.999))
+    assert room_on_cpu(plain, 1) - room_on_cpu(averaged, 1) == 2 * plain.weight_bytes
+
+
 def test_no_room_names_the_keys():
     sentence = str(no_room(300, -5, 2))
     for fact in ("training.micro_batch_tokens", "300", "0.00 GB", "2 worker", "data.max_length"):
         assert fact in sentence
+
+
+def test_a_model_that_leaves_no_room_is_not_blamed_on_long_pairs():
+    sentence = str(no_room(None, 5, 1))
+    assert "no memory for the model alone" in sentence
+    assert "max_length" not in sentence

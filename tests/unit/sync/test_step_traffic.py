@@ -21,35 +21,48 @@ def counters(monkeypatch):
 
 
 def traffic(config, group):
-    return StepTraffic(config, group, parameters=1_000_000, hosts=HOSTS)
+    return StepTraffic(config.sync, "none", group, sizes=[1_000_000], hosts=HOSTS)
 
 
 def test_a_step_has_the_bytes_that_passed_since_it_began(counters, digits_config):
     found = traffic(digits_config, Group(0, 2, 0, CPU))
     found.begin_step()
     counters["now"] = InterfaceCounters(5000, 700)
-    of_step = found.of_step()
+    of_step = found.of_step(1)
     assert (of_step["sent"], of_step["received"]) == (4000, 200)
     assert of_step["predicted"] > 4 * 1_000_000  # the gradients, and the headers of packets
 
 
 def test_steps_inside_a_window_are_predicted_to_send_nothing(counters, digits_config):
-    local = digits_config.model_copy(update={"sync": SyncSettings(mode="local")})
+    burst = SyncSettings(mode="local", fragments=1)
+    local = digits_config.model_copy(update={"sync": burst})
     found = traffic(local, Group(0, 2, 0, CPU))
     found.begin_step()
-    assert found.of_step(ends_window=False)["predicted"] == 0
-    assert found.of_step(ends_window=True)["predicted"] > 4 * 1_000_000
+    assert found.of_step(7)["predicted"] == 0
+    assert found.of_step(8)["predicted"] > 4 * 1_000_000
+    assert found.of_step(9, is_last=True)["predicted"] == found.of_step(8)["predicted"]
 
 
 def test_other_ranks_of_a_host_and_a_rank_alone_count_nothing(counters, digits_config):
     for group in (Group(1, 2, 1, CPU), Group(0, 1, 0, CPU)):
         found = traffic(digits_config, group)
         found.begin_step()
-        assert found.of_step() == {}
+        assert found.of_step(1) == {}
 
 
 def test_an_interface_without_counters_costs_only_the_figures(counters, digits_config):
     counters["now"] = None
     found = traffic(digits_config, Group(0, 2, 0, CPU))
     found.begin_step()
-    assert found.of_step() == {}
+    assert found.of_step(1) == {}
+
+
+def test_it_follows_a_run_that_goes_on_in_another_mode(counters, digits_config):
+    found = traffic(digits_config, Group(0, 2, 0, CPU))
+    found.begin_step()
+    exact = found.of_step(1)["predicted"]
+    found.follow(SyncSettings(mode="bf16"))
+    assert found.of_step(2)["predicted"] == pytest.approx(exact / 2, rel=1e-3)
+    found.follow(SyncSettings(mode="local", local_steps=4, fragments=1, wire="4bit"))
+    assert found.of_step(3)["predicted"] == 0
+    assert found.of_step(4)["predicted"] == pytest.approx(exact / 8, rel=1e-3)

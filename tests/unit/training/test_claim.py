@@ -16,6 +16,7 @@ from dragoman.training.claim import (
     locked,
     move_away_if_other,
     run_id,
+    withdraw_claim,
     write_found,
 )
 
@@ -30,8 +31,27 @@ def test_a_run_belongs_to_its_config(digits, digits_config, tmp_path):
     run = RunDir(tmp_path / "run")
     claim_run(run, digits_config)
     claim_run(run, digits_config)
+    run.events.mkdir()
     with pytest.raises(UserError, match=r"training\.seed = 1, and now it is 2"):
         claim_run(run, changed(digits, "training.seed=2"))
+    assert load_config(run.config) == digits_config
+
+
+def test_a_run_that_never_began_belongs_to_whoever_starts_it(digits, digits_config, tmp_path):
+    run, other = RunDir(tmp_path / "run"), changed(digits, "training.seed=2")
+    claim_run(run, digits_config)
+    claim_run(run, other)
+    assert load_config(run.config) == other
+
+
+def test_a_claim_is_withdrawn_unless_the_run_has_begun(digits_config, tmp_path):
+    run = RunDir(tmp_path / "run")
+    claim_run(run, digits_config)
+    withdraw_claim(run)
+    assert not run.root.exists()
+    claim_run(run, digits_config)
+    run.checkpoints.mkdir()
+    withdraw_claim(run)
     assert load_config(run.config) == digits_config
 
 
@@ -247,6 +267,7 @@ def test_a_run_keeps_the_micro_batches_that_it_has_found(digits, tmp_path):
     claim_run(run, auto)  # the same command again
     assert load_config(run.config) == found
     assert found_before(run) == 320
+    run.events.mkdir()
     with pytest.raises(UserError, match=r"training\.micro_batch_tokens = 320"):
         claim_run(run, other)
 

@@ -5,13 +5,14 @@ from dragoman.distributed.group import Group
 from dragoman.sync.islands import Islands
 from dragoman.training import local_state
 from dragoman.training.local_state import (
+    MOMENTUM,
     collect,
     islands_in,
     keeper_of_each,
     local_shapes,
-    momentum_in,
-    own_moments,
-    with_momentum,
+    named,
+    own_tensors_in,
+    unnamed,
 )
 
 CPU = torch.device("cpu")
@@ -53,32 +54,45 @@ def test_a_keeper_collects_the_moments_of_the_islands_of_its_host(monkeypatch):
 
 
 def saved(*held):
-    moments = {f"w|exp_avg@{island}": torch.tensor(float(island)) for island in held}
-    return with_momentum(moments, {"w": torch.tensor(0.5)})
+    own = {f"w|exp_avg@{island}": torch.tensor(float(island)) for island in held}
+    return {**own, **named({"w": torch.tensor(0.5)}, MOMENTUM)}
 
 
-def test_an_island_finds_its_own_moments_again():
-    assert own_moments(saved(0, 1), island=1) == {"w|exp_avg": torch.tensor(1.0)}
-    assert momentum_in(saved(0, 1)) == {"w": torch.tensor(0.5)}
+def test_an_island_finds_its_own_tensors_again():
+    assert own_tensors_in(saved(0, 1), island=1) == {"w|exp_avg": torch.tensor(1.0)}
+    assert unnamed(saved(0, 1), MOMENTUM) == {"w": torch.tensor(0.5)}
     assert islands_in(saved(3, 12)) == [3, 12]
 
 
-def test_an_island_without_moments_takes_those_of_another():
-    taken = [own_moments(saved(4, 7), island)["w|exp_avg"].item() for island in (0, 1, 7)]
+def test_an_island_without_tensors_takes_those_of_another():
+    taken = [own_tensors_in(saved(4, 7), island)["w|exp_avg"].item() for island in (0, 1, 7)]
     assert taken == [4.0, 7.0, 7.0]
 
 
 def test_before_the_first_update_nothing_is_held():
-    assert with_momentum({}, {"w": torch.tensor(0.5)}) == {}
-    assert own_moments({}, island=0) == {}
+    assert own_tensors_in({}, island=0) == {}
 
 
 def test_the_shapes_are_those_of_what_is_held():
-    shapes = local_shapes({"w": (2, 3)}, {"w|exp_avg": (2, 3), "w|step": ()}, held=[0, 2])
+    moments = {"w|exp_avg": (2, 3), "w|step": ()}
+    shapes = local_shapes({"w": (2, 3)}, moments, ["w|exp_avg@0", "w|exp_avg@2"])
     assert shapes == {
         "w|outer_momentum": (2, 3),
         "w|exp_avg@0": (2, 3),
         "w|exp_avg@2": (2, 3),
         "w|step@0": (),
         "w|step@2": (),
+    }
+
+
+def test_what_was_on_its_way_has_to_be_there_as_it_departed_and_as_its_mean():
+    names = ["a|exp_avg@1", "a|outer_mean"]
+    shapes = local_shapes({"a": (2,), "b": (3,)}, {"a|exp_avg": (2,), "b|exp_avg": (3,)}, names)
+    assert shapes == {
+        "a|outer_momentum": (2,),
+        "b|outer_momentum": (3,),
+        "a|outer_mean": (2,),
+        "a|exp_avg@1": (2,),
+        "b|exp_avg@1": (3,),
+        "a|outer_departed@1": (2,),
     }

@@ -6,6 +6,7 @@ from dragoman.config import load_config, parse_config
 from dragoman.distributed.group import Group
 from dragoman.errors import UserError
 from dragoman.model import memory
+from dragoman.model.size import size_of
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PreparedData
@@ -100,15 +101,26 @@ def test_memory_that_is_scarce_gives_fewer_tokens(digits, tmp_path, monkeypatch)
     assert found[1000] >= 3000  # the whole update in one pass
 
 
-def test_without_memory_for_one_pair_it_is_refused_before_anything_is_written(
-    digits, tmp_path, monkeypatch
+@pytest.mark.parametrize(
+    ("spare_bytes", "facts"),
+    [
+        (-1, ("no memory for the model alone", "lower the sizes in model")),
+        (1000, ("no memory for one pair of", "lower data.max_length or the sizes in model")),
+    ],
+    ids=["the model", "one pair"],
+)
+def test_without_memory_it_is_refused_before_anything_is_written(
+    digits, tmp_path, monkeypatch, spare_bytes, facts
 ):
     config, prepared = prepared_with(digits)
     run = RunDir(tmp_path / "run")
-    monkeypatch.setattr(memory, "free_bytes", lambda: 200_000)
+    size = size_of(config.model, prepared.passport.vocabulary)
+    room = size.weight_bytes + size.gradient_bytes + spare_bytes
+    monkeypatch.setattr(micro_batch, "room_bytes", lambda *_: room)
+    monkeypatch.setattr(micro_batch._Trial, "measure", lambda *_: room + 1)
     with pytest.raises(UserError) as refused:
         find_micro_batch(config, run, prepared, ALONE)
-    for fact in ("training.micro_batch_tokens", "data.max_length", "model", "1 worker"):
+    for fact in (*facts, "training.micro_batch_tokens", "1 worker"):
         assert fact in str(refused.value)
     assert not run.root.exists()
 

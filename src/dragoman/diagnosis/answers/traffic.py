@@ -43,7 +43,7 @@ from dragoman.diagnosis.speed.step_variation import (
     variation_of,
 )
 from dragoman.distributed.ring_bytes import mean_bytes_of_mode
-from dragoman.distributed.wire_bytes import VALUE_BYTES
+from dragoman.distributed.wire_bytes import VALUE_BYTES, is_gathered
 
 MUCH_SCATTER = 0.05
 """Relative: bytes that vary less cannot explain anything, steps that vary less need not be."""
@@ -121,16 +121,17 @@ def _formula(run: RunFacts, layout: LayoutPace) -> str:
     each = "each rank" if layout.hosts == 1 else "it"
     if sync.mode == "bf16":
         return f"{each} sends 2 x {ranks - 1}/{ranks} of {size(gradient_bytes / 2)}, as bf16"
-    if sync.is_local and sync.group == "host" and layout.hosts > 1:
-        ranks = layout.hosts
+    if sync.is_local and sync.group == "host":
+        ranks = layout.hosts if layout.hosts > 1 else ranks
+    if sync.is_local and sync.wire and not (sync.group == "host" and layout.hosts == 1):
+        wire_bytes = gradient_bytes * VALUE_BYTES[sync.wire] / VALUE_BYTES["fp32"]
+        share = f"2 x {ranks - 1}/{ranks} of "
+        if is_gathered(sync.wire, run.record.model_size.parameters, 0, ranks):
+            share = f"{ranks - 1} x " if ranks > 2 else ""
+        often = count(sync.window_steps, "step")
+        return f"{each} sends {share}{size(wire_bytes)} as {sync.wire}, once in {often}"
     formula = f"in a ring of {ranks} ranks {each} sends 2 x {ranks - 1}/{ranks} of "
-    if not sync.is_local:
-        return formula + size(gradient_bytes)
-    often = f"once in {count(sync.window_steps, 'step')}"
-    if sync.wire == "fp32":
-        return f"{formula}{size(gradient_bytes)}, {often}"
-    payload = VALUE_BYTES[sync.wire] * run.record.model_size.parameters
-    return f"{each} sends 2 x {ranks - 1}/{ranks} of {size(payload)}, as {sync.wire}, {often}"
+    return formula + size(gradient_bytes)
 
 
 def _plain(layout: LayoutPace, verdict: str, causes: Causes | None) -> str:

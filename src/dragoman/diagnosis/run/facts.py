@@ -55,7 +55,9 @@ class RunFacts(RunTimeline):
 
     @cached_property
     def host_traffic(self) -> list[HostTraffic]:
-        return host_traffic_of(self.attempts, self.steps_by_rank, self.hosts)
+        return host_traffic_of(
+            self.attempts, self.steps_by_rank, self.hosts, self.config.sync.is_local
+        )
 
     def traffic_in(self, attempts: Sequence[Attempt]) -> list[HostTraffic]:
         """Returns the traffic of each host in some of the attempts, which other hosts may have
@@ -63,7 +65,7 @@ class RunFacts(RunTimeline):
         if len(attempts) == len(self.attempts):
             return self.host_traffic
         sensors = host_sensors_of(attempts, self.record.tables)
-        return host_traffic_of(attempts, self.steps_by_rank, sensors)
+        return host_traffic_of(attempts, self.steps_by_rank, sensors, self.config.sync.is_local)
 
     @cached_property
     def silences(self) -> list[Silence]:

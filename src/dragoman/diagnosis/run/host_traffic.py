@@ -58,8 +58,12 @@ def host_traffic_of(
     attempts: Sequence[Attempt],
     steps_by_rank: Mapping[int, Table],
     sensors: Mapping[str, HostSensors],
+    is_local: bool,
 ) -> list[HostTraffic]:
-    """Returns the traffic of each host that has counted it, in the order of the ranks."""
+    """Returns the traffic of each host that has counted it, in the order of the ranks.
+
+    `is_local`: whether ranks take steps of their own.
+    """
     counted: dict[str, list[Array]] = defaultdict(list)
     for attempt in attempts:
         for rank, steps in steps_of_attempt(attempt.number, steps_by_rank).items():
@@ -71,22 +75,26 @@ def host_traffic_of(
     has_one_host = is_on_one_host(attempts)
     return [
         _traffic_of(
-            np.concatenate(pieces, axis=1), sensors.get(host, HostSensors(host)), has_one_host
+            np.concatenate(pieces, axis=1),
+            sensors.get(host, HostSensors(host)),
+            has_one_host,
+            is_local,
         )
         for host, pieces in counted.items()
     ]
 
 
-def _traffic_of(columns: Array, sensors: HostSensors, has_one_host: bool) -> HostTraffic:
+def _traffic_of(
+    columns: Array, sensors: HostSensors, has_one_host: bool, is_local: bool
+) -> HostTraffic:
     """`columns`: sent, received and predicted bytes and the seconds of each step."""
     sent, received, predicted, step_s = columns
     # Where there is one host, nothing that its ranks say to each other passes a port.
     interface = LOOPBACK if has_one_host else sensors.busiest_interface(with_loopback=False)
     segments = sensors.gained("tcp/sent_segments_total")
     again = sensors.gained("tcp/retransmitted_segments_total")
-    # Where ranks synchronize only now and then, most steps send next to nothing.
-    has_bursts = (predicted == 0).any() and (predicted > 0).any()
-    usual = known_mean if has_bursts else known_median
+    # Where ranks synchronize only now and then, some steps send much and others next to nothing.
+    usual = known_mean if is_local else known_median
     return HostTraffic(
         host=sensors.host,
         bytes_per_step={

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dragoman.checkpoints.names import step_of
-from dragoman.config import Config
+from dragoman.config import Config, SyncSettings
 from dragoman.diagnosis.run.settings import read_settings
 from dragoman.diagnosis.run.validate import validated
 from dragoman.errors import CorruptFileError, UserError
@@ -16,6 +16,7 @@ from dragoman.evaluation.scores import ScoredSplit, score_files
 from dragoman.model.size import Size, size_of
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
+from dragoman.telemetry.events import SyncChosen
 from dragoman.telemetry.read.reader import read_tables
 from dragoman.telemetry.read.tables import RunTables
 
@@ -150,7 +151,7 @@ def read_run(
     status = read(run.status, _Status)
     return RunRecord(
         directory=_named(run),
-        config=config,
+        config=_with_chosen_sync(config, tables),
         passport=data.data if data else None,
         members={each.attempt: each.members for each in attendance},
         versions=attendance[-1].versions if attendance else {},
@@ -163,6 +164,17 @@ def read_run(
         unreadable=list(dict.fromkeys(unreadable)),
         read_at=read_at,
     )
+
+
+def _with_chosen_sync(config: Config, tables: RunTables) -> Config:
+    """Returns the config with what `sync.mode` auto has chosen last, if it is auto."""
+    chosen = tables[SyncChosen]["settings"]
+    if config.sync.mode != "auto" or not len(chosen):
+        return config
+    try:
+        return config.model_copy(update={"sync": SyncSettings(**chosen[-1])})
+    except ValidationError:
+        return config
 
 
 def _named(run: RunDir) -> RunDir:

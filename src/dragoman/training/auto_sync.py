@@ -1,0 +1,185 @@
+"""`sync.mode` auto: measures network and computing, chooses how to synchronize, and looks again.
+
+The choice is the mildest mode whose forecast leaves less than a quarter of computing exposed. It
+is part of the run's state: a run that is resumed keeps it. While the run goes on, rank 0 watches
+how long steps wait for the network. It asks all ranks to measure again when that is more than was
+promised, and now and then where a milder mode might do by now.
+"""
+
+import logging
+import statistics
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from dragoman.batches.loader import StepBatches
+from dragoman.config import Config, SyncSettings
+from dragoman.distributed.group import Group
+from dragoman.distributed.sync_forecast import (
+    LADDER,
+    LARGEST_SHARE,
+    Forecast,
+    Link,
+    Workload,
+    choose,
+    explicit_keys,
+    forecast,
+)
+from dragoman.sync.link import measure_link
+from dragoman.telemetry.events import StepDone, SyncChosen
+from dragoman.training.updater import Updater
+
+logger = logging.getLogger(__name__)
+
+REHEARSALS = 3
+"""Of a step's computing; the first one is warm-up."""
+WATCHED_STEPS = 24
+"""Over which the watch takes means: a multiple of all windows of the ladder."""
+WORTH_LOOKING = 1.5
+"""Times the share of computing that may be exposed."""
+LOOK_AGAIN_S = 600.0
+"""After which a faster network would be noticed."""
+MOST_PATIENCE = 5
+"""Doublings."""
+MILDER_SHARE = LARGEST_SHARE / 2
+"""What a milder mode may leave exposed to be gone back to: less, or two would take turns."""
+
+
+class Computing(NamedTuple):
+    """Of a step on one rank."""
+
+    compute_s: float
+    backward_s: float
+    """Of the last micro-batch, beside which gradients can travel."""
+
+
+class Choice(NamedTuple):
+    link: Link
+    workload: Workload
+    forecasts: list[Forecast]
+    chosen: Forecast
+
+    def event(self, step: int) -> SyncChosen:
+        return SyncChosen(
+            step=step,
+            settings=self.chosen.settings.model_dump(mode="json"),
+            link_bytes_per_s=self.link.bytes_per_s,
+            link_latency_s=self.link.latency_s,
+            compute_s=self.workload.compute_s,
+            exposed_s={in_a_word(each.settings): each.exposed_s for each in self.forecasts},
+        )
+
+    def lines(self) -> list[str]:
+        """Returns what a person wants to know of it."""
+        rate = self.link.bytes_per_s * 8 / 1e6
+        return [
+            f"sync.mode = auto: hosts send {rate:,.0f} Mbit/s, a small message takes "
+            f"{self.link.latency_s * 1e3:,.1f} ms, and a step computes for "
+            f"{self.workload.compute_s:,.2f} s; forecasts:",
+            *(
+                f"  {'->' if each is self.chosen else '  '} {in_a_word(each.settings):<28}"
+                f"{each.bytes_per_step / 1e6:>9,.1f} MB a step, waits {each.exposed_s:,.2f} s"
+                for each in self.forecasts
+            ),
+        ]
+
+
+def in_a_word(settings: SyncSettings) -> str:
+    """Returns the keys that make these settings, such as: local local_steps=8 wire=4bit."""
+    keys = explicit_keys(settings)
+    others = (f"{key}={value}" for key, value in keys.items() if key != "mode")
+    return " ".join([str(keys["mode"]), *others])
+
+
+def ladder_for(config: Config) -> list[SyncSettings]:
+    """Returns the modes that go with the rest of a recipe, the mildest first."""
+    tree = config.model_dump()
+    found = []
+    for settings in LADDER:
+        group = config.sync.group if settings.is_local else "rank"
+        sync = settings.model_dump() | {"group": group}
+        try:
+            found.append(type(config).model_validate({**tree, "sync": sync}).sync)
+        except ValidationError:
+            continue
+    return found
+
+
+def rehearse(updater: Updater, work: StepBatches) -> Computing:
+    """Measures a step's computing on this rank; its gradients are discarded.
+
+    Collective where ranks sum gradients: every rank must call.
+    """
+    found = []
+    for _ in range(REHEARSALS):
+        parts = updater.gradients(work).parts_s
+        computing_s = parts["forward"] + parts["backward"]
+        found.append(Computing(computing_s, parts["backward"] / max(1, len(work.batches))))
+    updater.sync.begin_step(0)
+    return min(found[1:])
+
+
+def look(
+    config: Config, updater: Updater, own: Computing, hosts: Sequence[str], group: Group
+) -> Choice:
+    """Measures the network and forecasts all modes. Collective: every rank must call."""
+    parameters = sum(parameter.numel() for parameter in updater.model.parameters())
+    ranks_on_host = max(Counter(hosts).values())
+    link = measure_link(group, ranks_on_host, parameters)
+    slowest = Computing(*max(group.gather(own)))
+    workload = Workload(parameters, group.ranks, ranks_on_host, len({*hosts}), *slowest)
+    # All on rank 0, since clocks and rounding might differ.
+    link, workload = Link(*group.broadcast(link)), Workload(*group.broadcast(workload))
+    forecasts, chosen = choose(workload, link, ladder_for(config))
+    return Choice(link, workload, forecasts, chosen)
+
+
+def worth_a_change(choice: Choice, current: SyncSettings) -> bool:
+    """Returns whether to change to what was chosen; a milder mode has to be clearly enough."""
+    ladder = [each.settings for each in choice.forecasts]
+    chosen = choice.chosen.settings
+    if chosen == current:
+        return False
+    is_milder = current not in ladder or ladder.index(chosen) < ladder.index(current)
+    if is_milder:
+        return choice.chosen.exposed_s < MILDER_SHARE * choice.workload.compute_s
+    now = forecast(current, choice.workload, choice.link)
+    return choice.chosen.exposed_s < now.exposed_s
+
+
+class NetworkWatch:
+    """Knows on each rank how long steps compute, and on rank 0 whether to look again."""
+
+    def __init__(self, settings: SyncSettings, elapsed_s: float, fruitless_looks: int = 0) -> None:
+        """After each look that changes nothing, the next one waits twice as long."""
+        self._is_mildest = settings.mode == "fp32"
+        self._looked_s, self.fruitless_looks = elapsed_s, fruitless_looks
+        self._patience = 2 ** min(fruitless_looks, MOST_PATIENCE)
+        self._steps = 0
+        self._computed: deque[Computing] = deque(maxlen=WATCHED_STEPS)
+        self._exposed_s: deque[float] = deque(maxlen=WATCHED_STEPS)
+
+    def after_step(self, done: StepDone, micro_batches: int) -> None:
+        parts = done.parts_s
+        computed_s = parts.get("forward", 0.0) + parts.get("backward", 0.0)
+        backward_s = parts.get("backward", 0.0) / max(1, micro_batches)
+        self._computed.append(Computing(computed_s, backward_s))
+        self._exposed_s.append(parts.get("communication", 0.0))
+        self._steps += 1
+
+    def computing(self) -> Computing:
+        return Computing(
+            statistics.median(each.compute_s for each in self._computed),
+            statistics.median(each.backward_s for each in self._computed),
+        )
+
+    def looks_again(self, elapsed_s: float) -> bool:
+        if self._steps < WATCHED_STEPS * self._patience:
+            return False
+        waits = statistics.fmean(self._exposed_s) / max(self.computing().compute_s, 1e-9)
+        if waits > WORTH_LOOKING * LARGEST_SHARE:
+            return True
+        waited_s = elapsed_s - self._looked_s
+        return not self._is_mildest and waited_s >= self._patience * LOOK_AGAIN_S
