@@ -26,7 +26,7 @@ LADDER: Sequence[SyncSettings] = (
 )
 """The mildest first: each sends fewer bytes than the one before, and may lose more quality."""
 OPT_IN = SyncSettings(mode="diloco", local_steps=30, wire="4bit")
-"""Forecast beside the others and never chosen for anybody: it gives up quality for bytes."""
+"""Forecast beside the others and never chosen for anybody: it may give up quality for bytes."""
 
 QUALITY_COST: Mapping[str, str] = {
     "fp32": "",

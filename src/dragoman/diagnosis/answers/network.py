@@ -420,7 +420,7 @@ def _mode_figures(modes: SyncModes) -> list[Figure]:
 
 def _choice(modes: SyncModes, each: Forecast) -> str:
     if each.settings.mode == OPT_IN.mode:
-        return "; gives up quality, so never advised"
+        return "; never advised, since some quality may go"
     return "; advised" if modes.chosen and each.settings == modes.chosen.settings else ""
 
 

@@ -179,3 +179,22 @@ def test_gradients_that_take_another_way_are_not_said_to_be_few_bytes(tmp_path):
     assert "kB" not in found.plain
     assert "sets the pace" in found.plain
     assert "as with InfiniBand" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("settings", "note"),
+    [
+        ("", "in a ring of 2 ranks it sends 2 x 1/2 of 244 MB"),
+        ('mode = "bf16"', "it sends 2 x 1/2 of 122 MB, as bf16"),
+        ('mode = "local"', "it sends 244 MB as fp32, once in 8 steps"),
+        ('mode = "local"\nwire = "4bit"', "it sends 30.4 MB as 4bit, once in 8 steps"),
+    ],
+)
+def test_what_is_predicted_is_told_as_the_mode_sends_it(tmp_path, settings, note):
+    run = new_run(tmp_path)
+    recipe = run.directory.config.read_text()
+    run.directory.config.write_text(f"{recipe}\n[sync]\n{settings}\n")
+    found = traffic.answer(read(write_steps(run, lambda *_: with_parts(), more=traffic_of())))
+
+    (predicted,) = [each for each in found.evidence if each.name == "predicted per step"]
+    assert predicted.note == note
