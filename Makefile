@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-quality bench-scaling bench-sync bench-telemetry bench-diagnosis bench-network bench-truth clean help
+.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-sync bench-telemetry bench-diagnosis bench-network bench-truth clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -86,6 +86,9 @@ bench-truth: $(VENV)/.installed ## real runs with known trouble, in a lab: is th
 
 bench-wire: $(VENV)/.installed ## how fast weight differences are encoded for the wire, and how far off
 	$(BIN)/python benchmarks/wire.py
+
+bench-compile: $(VENV)/.installed ## what torch.compile wins and costs on this machine
+	$(BIN)/python benchmarks/compile.py
 
 chaos: $(VENV)/.installed ## a run with one fault a minute on three lab nodes, beside one in peace; needs root
 	$(BIN)/python benchmarks/chaos.py --steps 6000 --every-s 60

@@ -77,6 +77,7 @@ def fit(trainer: Trainer, state: RunState, interruption: Interruption) -> Attemp
     state = first_choice(trainer, state)
     while True:
         summed_ranks = trainer.updater.islands.members
+        trainer.stepper.traffic.follow(trainer.updater.sync_settings)
         with trainer.data.loader(trainer.group, state.step + 1, summed_ranks) as loader:
             state, ending = run_steps(trainer, state, loader, interruption)
         if ending:
@@ -184,7 +185,6 @@ def adopt(trainer: Trainer, state: RunState, choice: Choice) -> RunState:
     """Goes on with what was chosen, and records it. Collective: every rank must call."""
     settings = choice.chosen.settings
     trainer.updater.adopt(settings, state.step)
-    trainer.stepper.traffic.follow(settings)
     trainer.recorder.record_sync(choice.event(state.step), choice.lines())
     return dataclasses.replace(state, sync=settings.model_dump(mode="json"))
 
