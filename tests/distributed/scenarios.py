@@ -149,7 +149,7 @@ def _small_buckets():
     real = DistributedDataParallel.__init__
 
     def small(self, *inputs, **named):
-        real(self, *inputs, **named, bucket_cap_mb=0.01)
+        real(self, *inputs, **named | {"bucket_cap_mb": 0.01})
 
     with patch.object(DistributedDataParallel, "__init__", small):
         yield

@@ -177,6 +177,7 @@ def test_other_languages_and_test_sets_are_other_file_names():
 
 def test_the_report_says_what_the_plain_loop_has_not():
     plain = {
+        "model.attention_dropout": 0.0,
         "schedule.kind": "inverse-square-root",
         "schedule.peak": 0.004,
         "schedule.warmup_steps": 400,
@@ -188,9 +189,13 @@ def test_the_report_says_what_the_plain_loop_has_not():
         "training.r_drop": 0.0,
     }
     assert differences(load_config(RECIPE, plain)) == []
-    changes = {"optimizer.kind": "muon", "training.subword_dropout": 0.1}
+    changes = {
+        "optimizer.kind": "muon",
+        "training.subword_dropout": 0.1,
+        "model.attention_dropout": 0.1,
+    }
     found = differences(load_config(RECIPE, plain | changes))
-    assert found == ["the optimizer muon", "subword dropout 0.1"]
+    assert found == ["attention dropout 0.1", "the optimizer muon", "subword dropout 0.1"]
 
 
 def test_our_own_steps_and_evaluations_are_read_from_the_events(tmp_path):

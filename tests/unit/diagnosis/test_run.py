@@ -44,6 +44,7 @@ IDENTIFIERS = {
     *{("sensors-found", name) for name in ("host", "present")},
     ("clock", "host"),
     *{("device", name) for name in ("device", "name", "precision")},
+    ("sync-chosen", "settings"),
 }
 PLAYED = [
     *("rolled back", "skipped updates", "resumed five times", "hung and ended", "capped port"),
@@ -71,6 +72,7 @@ def test_every_text_of_an_event_is_either_free_or_an_identifier():
     numbers_by_name = {
         *{("step", name) for name in ("parts_s", "traffic_bytes", "counts")},
         *{("sensors-found", "link_bytes_per_s"), ("sensors", "values")},
+        ("sync-chosen", "exposed_s"),
     }
     assert texts == FREE_TEXT | IDENTIFIERS | numbers_by_name
 

@@ -22,6 +22,7 @@ from dragoman.telemetry.events import (
     SensorsFound,
     Stamped,
     StepDone,
+    SyncChosen,
     from_line,
     to_line,
 )
@@ -37,6 +38,7 @@ ONE_OF_EACH = [
     SensorReading({"cpu/percent": 12.5, "network/eth0/sent_bytes_total": 10}),
     ClockOffset("node1", -0.25, 12.5, 0.001),
     DeviceFound("cuda:0", "a GPU", "bf16", 3.1e14, None),
+    SyncChosen(3, {"mode": "local", "local_steps": 8}, 1.25e7, 1e-4, 1.8, {"fp32": 19.5}),
     EventsDropped(3, 5),
 ]
 
