@@ -11,7 +11,7 @@ from dragoman.config import SyncSettings
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import StepDone, SyncChosen
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(400)
 
 PREEMPTED = 75
 
@@ -34,7 +34,7 @@ def test_a_link_that_becomes_slow_is_noticed_and_fewer_bytes_are_sent(
         assert not chosen()[-1].is_local
         for node in ("node1", "node2"):
             nodes.rate(node, "1mbit")
-        wait_until(lambda: chosen()[-1].is_local)
+        wait_until(lambda: chosen()[-1].is_local, seconds=150)
         changed_at = events(home, SyncChosen)[-1].step
         wait_until(lambda: events(home, StepDone)[-1].step > changed_at + 30)
     finally:
