@@ -25,7 +25,13 @@ from dragoman.shards.files import PairIds
 
 VOCABULARY, TOKENS = 8000, 4096
 SHAPE = ModelSettings(
-    encoder_layers=3, decoder_layers=3, width=256, heads=4, filter=1024, dropout=0.1
+    preset="transformer-tiny",
+    encoder_layers=3,
+    decoder_layers=3,
+    width=256,
+    heads=4,
+    filter=1024,
+    dropout=0.1,
 )
 
 
