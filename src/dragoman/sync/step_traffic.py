@@ -60,9 +60,8 @@ class StepTraffic:
     def of_step(self, step: int, is_last: bool = False) -> dict[str, float]:
         """Returns the bytes since the step began; empty where nothing can be counted.
 
-        Everything is made common at the end of the last step.
         What is predicted of a fragment is spread over the steps in which it may travel; a fast link
-        has sent it sooner.
+        has sent it sooner. At the end of the last step everything is made common.
         """
         now = read_interface_counters(self._interface) if self._interface else None
         if now is None or self._before is None:

@@ -6,7 +6,6 @@ how long steps wait for the network. It asks all ranks to measure again when tha
 promised, and now and then where a milder mode might do by now.
 """
 
-import logging
 import statistics
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -31,8 +30,6 @@ from dragoman.distributed.sync_forecast import (
 from dragoman.sync.link import measure_link
 from dragoman.telemetry.events import StepDone, SyncChosen
 from dragoman.training.updater import Updater
-
-logger = logging.getLogger(__name__)
 
 REHEARSALS = 3
 """Of a step's computing; the first one is warm-up."""

@@ -97,8 +97,8 @@ def own_tensors_in(tensors: Mapping[str, Tensor], island: int) -> dict[str, Tens
 def local_shapes(weights: Shapes, moments: Shapes, names: Iterable[str]) -> Shapes:
     """Returns the shapes of what a checkpoint with tensors of these names must hold beside the
     weights; `moments` are those of one island, its own weights among them."""
-    names = [*names]
-    on_their_way = {name: shape for name, shape in weights.items() if f"{name}{MEAN}" in {*names}}
+    names = {*names}
+    on_their_way = {name: shape for name, shape in weights.items() if f"{name}{MEAN}" in names}
     own = {**moments, **{f"{name}{DEPARTED}": shape for name, shape in on_their_way.items()}}
     return {
         **{f"{name}{MOMENTUM}": shape for name, shape in weights.items()},
