@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-sync bench-telemetry bench-diagnosis bench-network bench-truth clean help
+.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-sync bench-telemetry bench-diagnosis bench-network bench-plan bench-translate bench-truth bench-beside clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -28,7 +28,7 @@ types: $(VENV)/.installed-dev
 # end; then those that measure links and steps, or look for what labs leave behind.
 BESIDE_EACH_OTHER := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 SLOW := tests/distributed/ tests/faults/ tests/system/
-ALONE := tests/hosts/test_known_causes.py tests/lab/
+ALONE := tests/hosts/test_known_causes.py tests/hosts/test_check.py tests/hosts/test_forecast.py tests/lab/
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(SLOW) $(filter-out $(SLOW),$(wildcard tests/*/)) -m "not cluster" $(BESIDE_EACH_OTHER)
 
@@ -72,6 +72,9 @@ bench-sync: $(VENV)/.installed ## what each sync.mode costs in BLEU and saves on
 bench-checkpoint: $(VENV)/.installed ## what saving costs the training beside it
 	$(BIN)/python benchmarks/checkpoint.py
 
+bench-beside: $(VENV)/.installed ## what evaluations take from training, inline and beside it
+	$(BIN)/python benchmarks/beside.py
+
 bench-telemetry: $(VENV)/.installed ## what telemetry costs a step, and how long a run takes to open
 	$(BIN)/python benchmarks/telemetry.py
 
@@ -81,11 +84,19 @@ bench-diagnosis: $(VENV)/.installed ## what the diagnosis says of runs whose tru
 bench-network: $(VENV)/.installed ## one run over slower and slower links, in a lab; needs root
 	$(BIN)/python benchmarks/network.py
 
+bench-plan: $(VENV)/.installed ## forecasts before runs against what steps then took, in a lab; needs root
+	$(BIN)/python benchmarks/plan.py $(if $(KEEP),--keep $(KEEP))
+
 bench-truth: $(VENV)/.installed ## real runs with known trouble, in a lab: is the whole report true? needs root
 	$(BIN)/python benchmarks/truth.py
 
 bench-wire: $(VENV)/.installed ## how fast weight differences are encoded for the wire, and how far off
 	$(BIN)/python benchmarks/wire.py
+
+# Which run: make bench-translate RUN=runs/multi30k
+RUN ?= runs/demo
+bench-translate: $(VENV)/.installed ## how fast a run translates, beside CTranslate2's package and Hugging Face
+	$(BIN)/python benchmarks/translate.py --run $(RUN)
 
 bench-compile: $(VENV)/.installed ## what torch.compile wins and costs on this machine
 	$(BIN)/python benchmarks/compile.py

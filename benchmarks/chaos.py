@@ -209,7 +209,7 @@ def _train(
         hosts.write_text(_elastic(lab, arguments.min_hosts))
         words = [
             *(sys.executable, "-m", "dragoman", "train", recipe, "--run", run.root),
-            *("--hosts", hosts),
+            *("--hosts", hosts, "--skip-check"),
             *(w for key, v in changes(arguments.steps).items() for w in ("--set", f"{key}={v}")),
         ]
         begun = time.monotonic()

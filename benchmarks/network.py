@@ -74,7 +74,7 @@ def _measure(recipe: Path, rate: str, steps: int, folder: Path) -> list[str]:
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "dragoman", "train", recipe),
-                *("--run", run, "--hosts", lab.hosts),
+                *("--run", run, "--hosts", lab.hosts, "--skip-check"),
                 *(word for key, value in changes.items() for word in ("--set", f"{key}={value}")),
             ],
             cwd=folder,  # where the data is prepared once for all rates

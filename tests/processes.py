@@ -15,6 +15,9 @@ from dragoman.telemetry.events import StepDone
 from dragoman.telemetry.read.events import read_events
 
 ENDLESS = ["--set", "training.steps=100000", "--set", "evaluation.every_steps=100000"]
+ENDLESS += [
+    "--skip-check"
+]  # over a network such a run would wait for long enough to be asked about
 
 
 def start_dragoman(

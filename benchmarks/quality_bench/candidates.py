@@ -66,7 +66,8 @@ def translate_with_run(task: Task, run: Path, threads: int) -> list[str]:
     """Translates the test set with the best weights of a run, as a user does."""
     output = run.with_suffix(".test.txt")
     command = [sys.executable, "-m", "dragoman", "translate", str(run), "--beam", str(BEAM)]
-    command += ["--input", str(task.text("test", "source")), "--output", str(output)]
+    command += ["--lines", "whole", "--input", str(task.text("test", "source"))]
+    command += ["--output", str(output)]
     _run(command, run.with_suffix(".translate.log"), threads_of(threads) | _our_path())
     return read_lines(output)
 

@@ -7,11 +7,9 @@ makes that of translations and references alike.
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from sacrebleu.metrics.bleu import BLEU
-
-from dragoman.evaluation.significance import bleu_for, bleu_interval, sentence_counts
+from dragoman.evaluation.metrics import bleu_for, bleu_of_tokens
+from dragoman.evaluation.scoring import MetricScore, measured
 
 MOSES = Path(__file__).parent / "peers" / "moses.py"
 PUBLISHED_FORM = (
@@ -20,22 +18,16 @@ PUBLISHED_FORM = (
 )
 
 
-class Score(NamedTuple):
-    bleu: float
-    low: float
-    """With `high` the 95 % interval, from 1,000 draws of sentences."""
-    high: float
-    signature: str
-
-
-def plain_score(translations: Sequence[str], references: Sequence[str], language: str) -> Score:
+def plain_score(
+    translations: Sequence[str], references: Sequence[str], language: str
+) -> MetricScore:
     """Scores detokenized text, with the tokens that sacreBLEU has for the language."""
-    return _score(bleu_for(language), translations, references)
+    return measured(bleu_for(language), translations, references)
 
 
-def published_score(translations: Sequence[str], references: Sequence[str]) -> Score:
+def published_score(translations: Sequence[str], references: Sequence[str]) -> MetricScore:
     """Scores lines that `moses_tokens` has made: words are what stands between spaces."""
-    return _score(BLEU(tokenize="none", force=True), translations, references)
+    return measured(bleu_of_tokens(), translations, references)
 
 
 def moses_tokens(python: Path, lines: Sequence[str], language: str) -> list[str]:
@@ -45,9 +37,3 @@ def moses_tokens(python: Path, lines: Sequence[str], language: str) -> list[str]
         command, input=text.encode(), capture_output=True, check=True, env={"PYTHONPATH": ""}
     )
     return done.stdout.decode().removesuffix("\n").split("\n")
-
-
-def _score(bleu: BLEU, translations: Sequence[str], references: Sequence[str]) -> Score:
-    found = bleu.corpus_score(list(translations), [list(references)]).score
-    interval = bleu_interval(sentence_counts(bleu, translations, references))
-    return Score(found, *interval, str(bleu.get_signature()))

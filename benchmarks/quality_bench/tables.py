@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from train_bench.tables import markdown_table
 
+from dragoman.evaluation.scoring import MetricScore
 from quality_bench.candidates import HUGGING_FACE, NAMES, OURS
 from quality_bench.curve import LEVELS, Point, Spent, minutes_to
-from quality_bench.scoring import Score
 
 
 class Result(NamedTuple):
@@ -17,8 +17,8 @@ class Result(NamedTuple):
     spent: Spent
     ended: str
     """Why it has ended, as the rest of a sentence."""
-    plain: Score | None = None
-    published: Score | None = None
+    plain: MetricScore | None = None
+    published: MetricScore | None = None
 
 
 def level_table(results: Mapping[str, Result]) -> str:
@@ -85,5 +85,5 @@ def _ratio(theirs: float | None, ours: float | None) -> str:
     return "" if theirs is None or not ours else f"{theirs / ours:.2f}"
 
 
-def _score(score: Score | None) -> str:
-    return f"{score.bleu:.1f} ({score.low:.1f} to {score.high:.1f})" if score else "not scored"
+def _score(score: MetricScore | None) -> str:
+    return f"{score.score:.1f} ({score.low:.1f} to {score.high:.1f})" if score else "not scored"

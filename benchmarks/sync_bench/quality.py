@@ -17,7 +17,7 @@ from train_bench.candidates import own_source, threads_of, train_command
 from train_bench.watch import CandidateError, run_watched
 
 from dragoman.config import load_config
-from dragoman.evaluation.significance import Counts, bleu_for, sentence_counts
+from dragoman.evaluation.metrics import Counts, bleu_for
 from dragoman.preparation import prepare
 from dragoman.recipes import shipped_recipe
 from dragoman.rundir import RunDir, write_sentences
@@ -110,7 +110,7 @@ class Quality:
         for split in HELD_OUT:
             references = self._prepared.text(split)[1]
             translations = measured["translations"][begin : begin + len(references)]
-            counts.append(sentence_counts(bleu, translations, references))
+            counts.append(bleu.counts(translations, references))
             begin += len(references)
         return Scored(measured["validation_loss"], measured["tokens"], *counts)
 
@@ -120,7 +120,7 @@ class Quality:
         sentences = [line for split in HELD_OUT for line in self._prepared.text(split)[0]]
         write_sentences(source, sentences)
         command = [sys.executable, "-m", "dragoman", "translate", str(folder.root)]
-        command += ["--checkpoint", "latest", "--beam", str(self.beam)]
+        command += ["--checkpoint", "latest", "--beam", str(self.beam), "--lines", "whole"]
         command += ["--input", str(source), "--output", str(output)]
         self._run(command, self._beside(folder, ".translate.log"), os.cpu_count() or 1)
         translations = read_lines(output)

@@ -7,17 +7,14 @@ import numpy as np
 from scaling_bench.figures import Figures
 from train_bench.tables import markdown_table, spread
 
-from dragoman.evaluation.significance import (
-    Counts,
-    mean_bleu,
-    mean_bleu_difference,
-    mean_bleu_interval,
-)
+from dragoman.evaluation.metrics import Counts, bleu_for
+from dragoman.evaluation.significance import mean_difference, mean_interval, mean_score
 from dragoman.lab.rates import parse_rate
 from sync_bench.quality import Run, Scored
 from sync_bench.timing import Place, Timed
 from sync_bench.variants import BASE
 
+BLEU = bleu_for("de")
 TimedRound = Mapping[tuple[str, Place], Timed]
 """Variant and place -> what was measured there, in one round."""
 
@@ -54,11 +51,10 @@ def difference_table(scored: Mapping[Run, Scored], ranks: int) -> str:
         if not pairs:
             continue
         before, now = ([pooled(pair[index]) for pair in pairs.values()] for index in range(2))
-        found = mean_bleu_difference(before, now)
+        found = mean_difference(BLEU, before, now)
         losses = [run.validation_loss - exact.validation_loss for exact, run in pairs.values()]
         by_seed = [
-            mean_bleu([after]) - mean_bleu([first])
-            for first, after in zip(before, now, strict=True)
+            BLEU.score(after) - BLEU.score(first) for first, after in zip(before, now, strict=True)
         ]
         rows.append(
             [
@@ -147,8 +143,8 @@ def _figure_cell(measured: Sequence[Figures], figure: str, shown: str, scale: fl
 
 
 def _bleu_cell(runs: Sequence[Counts]) -> str:
-    low, high = mean_bleu_interval(runs)
-    return f"{mean_bleu(runs):.2f} ({low:.2f} to {high:.2f})"
+    low, high = mean_interval(BLEU, runs)
+    return f"{mean_score(BLEU, runs):.2f} ({low:.2f} to {high:.2f})"
 
 
 def _mean_spread(figures: Sequence[float], shown: str) -> str:

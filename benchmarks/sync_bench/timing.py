@@ -90,7 +90,12 @@ class Timing:
         # The recipe counts updates before they are accumulated.
         length = {"training.steps": updates_per_step * planned.end}
         with pinned_lab(place.link, place.ranks) as lab:
-            options = ["--hosts", str(lab.hosts), *as_options({**variant, **length})]
+            options = [
+                "--hosts",
+                str(lab.hosts),
+                "--skip-check",
+                *as_options({**variant, **length}),
+            ]
             command = train_command(self.recipe, run.root, *options)
             output = self._folder / "timing" / "train.log"
             run_watched(command, output, LIMIT_S, threads_of(1) | own_source())

@@ -185,6 +185,7 @@ def _train(
         "checkpoints.every_steps": 10 if leg.ending == "kill" else 1_000_000,
     }
     words = [sys.executable, "-m", "dragoman", "train", recipe, "--run", run, "--hosts", hosts]
+    words += ["--skip-check"]  # what it forecasts is not what is tried here
     words += [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     process = subprocess.Popen(
         list(map(str, words)), stdout=log, stderr=subprocess.STDOUT, cwd=run.parent

@@ -14,17 +14,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dragoman.api import Diagnosis, TrainingResult, diagnose, prepare, train
     from dragoman.config import Config, load_config
+    from dragoman.decoding.glossary import Glossary
+    from dragoman.decoding.translation import Candidate, Translation
     from dragoman.decoding.translator import Translator
     from dragoman.errors import DragomanError, RunError, UserError
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Candidate",
     "Config",
     "Diagnosis",
     "DragomanError",
+    "Glossary",
     "RunError",
     "TrainingResult",
+    "Translation",
     "Translator",
     "UserError",
     "__version__",
@@ -38,6 +43,8 @@ __all__ = [
 _MODULES = {
     "dragoman.api": ("Diagnosis", "TrainingResult", "diagnose", "prepare", "train"),
     "dragoman.config": ("Config", "load_config"),
+    "dragoman.decoding.glossary": ("Glossary",),
+    "dragoman.decoding.translation": ("Candidate", "Translation"),
     "dragoman.decoding.translator": ("Translator",),
     "dragoman.errors": ("DragomanError", "RunError", "UserError"),
 }

@@ -696,15 +696,31 @@ class EvaluationSettings(Section):
     """Metric that decides the best checkpoint and patience."""
     beam: Beam = 1
     """Beam size during training; 1: greedy search, the fastest."""
+    beside: bool = False
+    """Translate and score beside training: a process on idle cores of the first host does it with
+    CTranslate2, and the scores decide at the next evaluation. Losses are still measured at once."""
+    beside_threads: Annotated[int, between(0, 4096)] = 0
+    """With beside: threads of that process; 0: as many as the host has cores that do not train."""
+
+    @model_validator(mode="after")
+    def threads_have_a_process(self) -> Self:
+        if self.beside_threads and not self.beside:
+            raise ValueError(
+                f"beside_threads = {self.beside_threads} means nothing without beside = true; "
+                "remove it, or set that"
+            )
+        return self
 
 
 class DecodingSettings(Section):
     beam: Beam = 4
     """Hypotheses kept per sentence; 1: greedy search."""
     length_penalty: Annotated[float, between(0, 10)] = 0.6
-    """Scores are divided by ((5 + length) / 6) to this power; larger favors longer translations."""
+    """Scores are divided by the number of pieces, the end included, to this power, as in
+    CTranslate2 and Hugging Face; larger favors longer translations."""
     max_length_factor: Annotated[float, above(0, 100)] = 1.5
-    """A translation has at most this many times the pieces of its source, plus ten."""
+    """A translation has at most this many times the pieces of its source, rounded up to a multiple
+    of 16, plus ten."""
     batch_tokens: Amount = 4096
     """Padded source tokens that are translated at once."""
 
@@ -767,6 +783,8 @@ class CostSettings(Section):
     """Price of one host per hour; 0: unknown, and no costs are reported."""
     currency: Text = "USD"
     """Currency in which costs are reported."""
+    budget: Annotated[float, between(0, 1_000_000_000)] = 0.0
+    """The most that a run may cost; 0: no bound. A run whose forecast is above it asks first."""
 
 
 class Config(Section):
@@ -815,6 +833,11 @@ class Config(Section):
                     "optimizer.kind = 'schedule-free' needs optimizer.beta1 above 0, or nothing "
                     "would lead back to its average"
                 )
+        if optimizer.kind != "muon" and optimizer.muon_rate_factor != 1.0:
+            raise ValueError(
+                f"optimizer.muon_rate_factor = {optimizer.muon_rate_factor:g} means nothing with "
+                f"optimizer.kind = {optimizer.kind!r}; remove it, or set the kind to 'muon'"
+            )
         if optimizer.kind == "muon" and self.training.sharding == "full":
             raise ValueError(
                 "optimizer.kind = 'muon' needs whole matrices, and training.sharding = 'full' "

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TextIO
 
 import rich.progress
 from rich.console import Console
+from rich.text import Text
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ def open_missing_streams() -> None:
     sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
 
 
-def echo(text: str = "") -> None:
+def echo(text: str | Text = "") -> None:
     _console.print(text, markup=False)
 
 
@@ -179,8 +181,10 @@ class Progress:
 class StatusLine:
     """One line about the state of the work: rewritten in place on a terminal, logged elsewhere."""
 
-    def __init__(self, plain_every_s: float) -> None:
-        self._in_place = _is_shown() and _console.is_terminal
+    def __init__(self, plain_every_s: float, to_stderr: bool = False) -> None:
+        self._console = _error_console if to_stderr else _console
+        self._to_stderr = to_stderr
+        self._in_place = _is_shown() and self._console.is_terminal
         self._every_s = 0.2 if self._in_place else plain_every_s
         self._next_show = 0.0
         self._shown = False
@@ -192,14 +196,20 @@ class StatusLine:
         self._next_show = time.monotonic() + self._every_s
         if self._in_place:
             self.clear()
-            sys.stdout.write(text[: _console.width - 1])
-            sys.stdout.flush()
+            self._stream.write(text[: self._console.width - 1])
+            self._stream.flush()
             self._shown = True
+        elif self._to_stderr and _is_shown():
+            self._console.print(text, markup=False)
         else:
             logger.info(text)
 
     def clear(self) -> None:
         if self._shown:
-            sys.stdout.write("\r\x1b[K")
-            sys.stdout.flush()
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
             self._shown = False
+
+    @property
+    def _stream(self) -> TextIO:
+        return sys.stderr if self._to_stderr else sys.stdout

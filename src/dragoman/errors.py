@@ -3,6 +3,7 @@
 DragomanError
 ├── UserError              the command, the recipe or a file given by the user; exit code 2
 │   └── ConfigError        a recipe or a --set
+├── NotStartedError        a run that would wait or cost more than it may; exit code 3
 └── RunError               the work itself could not be done; exit code 1
     ├── CorruptFileError   a file of ours that does not verify
     ├── StorageError       no space left, no right to write
@@ -42,6 +43,10 @@ class UserError(DragomanError):
 
 class ConfigError(UserError):
     pass
+
+
+class NotStartedError(DragomanError):
+    exit_code = 3
 
 
 class RunError(DragomanError):

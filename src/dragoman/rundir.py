@@ -28,7 +28,7 @@ _UNFINISHED = re.compile(
 
 # Directly in a run directory.
 _OWN_FILE = re.compile(
-    r"config\.toml|run-id|(manifest|status|mlflow|wandb|trace)\.json|report\.(html|md)|evaluation-.+|\.lock"
+    r"config\.toml|run-id|(manifest|status|mlflow|wandb|trace|check)\.json|report\.(html|md)|evaluation-.+|\.lock"
 )
 
 
@@ -56,6 +56,11 @@ class RunDir:
         return self.root / "status.json"
 
     @property
+    def check(self) -> Path:
+        """What was measured of the hosts before the run started on them."""
+        return self.root / "check.json"
+
+    @property
     def events(self) -> Path:
         return self.root / "events"
 
@@ -66,6 +71,11 @@ class RunDir:
     @property
     def checkpoints(self) -> Path:
         return self.root / "checkpoints"
+
+    @property
+    def converted(self) -> Path:
+        """Checkpoints converted for CTranslate2; they are made again where they are missing."""
+        return self.root / "ctranslate2"
 
     @property
     def references(self) -> Path:
@@ -102,7 +112,10 @@ def is_own_file(run: RunDir, path: Path) -> bool:
     root = run.root.resolve()
     folders = [
         folder.resolve()
-        for folder in (run.checkpoints, run.events, run.tensorboard, run.references.parent)
+        for folder in (
+            *(run.checkpoints, run.events, run.tensorboard),
+            *(run.converted, run.references.parent),
+        )
     ]
     return any(
         any(place.is_relative_to(folder) for folder in folders)
@@ -126,6 +139,15 @@ def write_whole(path: Path, content: str | bytes) -> None:
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
+
+
+def ensure_writable(path: Path) -> None:
+    """Raises what `write_whole` would, before the work whose result is to be written."""
+    with storage_errors(path, f"writing {path.name}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, beside = _open_beside(path)
+        os.close(descriptor)
+        beside.unlink(missing_ok=True)
 
 
 def remove_unfinished(folder: Path) -> None:

@@ -3,8 +3,10 @@
 import io
 import re
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from functools import cached_property
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import sentencepiece
 
@@ -18,6 +20,14 @@ WORDS_REMEMBERED = 1_000_000
 LONGEST_LEARNED_BYTES = 4192
 """SentencePiece skips longer lines. Its default: setting it would change the model's bytes."""
 _LINES_AT_ONCE = 256  # few enough for their words to stay in the processor's cache
+
+
+class Span(NamedTuple):
+    """A piece and the characters of the text that it stands for, spaces in front included."""
+
+    piece: int
+    begin: int
+    end: int
 
 
 class Tokenizer:
@@ -51,10 +61,31 @@ class Tokenizer:
         encoded: list[Ids] = self._pieces.encode(list(texts), out_type=int, add_eos=True)
         return encoded
 
+    def spans(self, text: str) -> list[Span]:
+        """Returns the pieces of a text, as `encode` without the end piece, and where they stand.
+
+        A character that becomes several pieces belongs to the last of them; the others are empty.
+        """
+        _, offsets = self._pieces.normalize(text, with_offsets=True)
+        ids = self._pieces.encode(text, out_type=int)
+        spans, place = [], 0
+        for piece, written in zip(ids, self._pieces.encode(text, out_type=str), strict=True):
+            length = len(written)
+            if self._pieces.is_byte(piece):  # <0xE4>; all bytes of a character but its first add 0
+                length = int(int(written[1:-1], 16) & 0xC0 != 0x80)
+            following = min(place + length, len(offsets) - 1)
+            spans.append(Span(piece, offsets[place], offsets[following]))
+            place = following
+        return spans
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        """The text of each piece, by id."""
+        return [self._pieces.id_to_piece(number) for number in range(self.size)]
+
     def splits_at_spaces(self) -> bool:
         """Returns whether encoding a line equals encoding its words one after the other."""
-        pieces = (self._pieces.id_to_piece(number) for number in range(self.size))
-        if any(_SPACE in piece[1:] for piece in pieces):
+        if any(_SPACE in piece[1:] for piece in self.pieces):
             return False
         one, two = self._pieces.encode(["a", "a a"], out_type=int)
         return bool(two == one + one)
@@ -62,6 +93,15 @@ class Tokenizer:
     def decode(self, sequences: Sequence[Ids]) -> list[str]:
         decoded: list[str] = self._pieces.decode(list(sequences))
         return decoded
+
+    def surfaces(self, ids: Ids) -> list[str]:
+        """Returns what each piece adds to the decoded text; together they are the text."""
+        texts = ["", *self.decode([ids[:count] for count in range(1, len(ids) + 1)])]
+        whole = texts[-1]
+        # The first bytes of a character decode to other ones, which are gone with its last byte.
+        lengths = (len(text) for text in reversed(texts))
+        ends = list(accumulate(lengths, min))[::-1]
+        return [whole[begin:end] for begin, end in pairwise(ends)]
 
 
 class WordCache:

@@ -25,8 +25,8 @@ from torch.nn.parallel import DistributedDataParallel
 from dragoman.config import Config, parse_config
 from dragoman.distributed.group import Group, join
 from dragoman.distributed.pulse import ONE_HOST_SILENT_S
-from dragoman.distributed.sync_forecast import Link
 from dragoman.errors import DragomanError, FailedElsewhereError
+from dragoman.forecast.sync_modes import Link
 from dragoman.rundir import RunDir
 from dragoman.sync import Replicas
 from dragoman.telemetry.events import AttemptEnded

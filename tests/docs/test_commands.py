@@ -13,7 +13,9 @@ import typer.main
 from dragoman.cli import app
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = sorted(typer.main.get_command(app).commands)
+COMMANDS = sorted(
+    name for name, command in typer.main.get_command(app).commands.items() if not command.hidden
+)
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 

@@ -23,6 +23,8 @@ def test_a_link_that_becomes_slow_is_noticed_and_fewer_bytes_are_sent(
     process = start_dragoman(
         *("train", digits, "--run", run, "--hosts", host_list(2), *ENDLESS),
         *("--set", "sync.mode=auto", "--set", "checkpoints.every_steps=100000"),
+        # So that a step computes for longer than the latency of its messages.
+        *("--set", "training.tokens_per_update=2000"),
     )
     home = RunDir(tmp_path / "node1" / "runs" / "auto")
 
@@ -45,8 +47,7 @@ def test_a_link_that_becomes_slow_is_noticed_and_fewer_bytes_are_sent(
     assert process.returncode == PREEMPTED, output + errors
     assert "sync.mode = auto: hosts send 1 Mbit/s" in output
     steps = {event.step: event.step_s for event in events(home, StepDone)}
-    slow, after = (
-        statistics.median(steps[step] for step in range(begin, begin + 15))
-        for begin in (changed_at - 15, changed_at + 13)
-    )
+    # One slow step may be enough for it to look again.
+    slow = max(steps[step] for step in range(changed_at - 15, changed_at + 1))
+    after = statistics.median(steps[step] for step in range(changed_at + 13, changed_at + 28))
     assert after < slow / 4

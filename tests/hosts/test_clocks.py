@@ -73,7 +73,9 @@ def test_a_host_with_a_wrong_wall_clock_trains_to_the_end_without_a_complaint(
         pytest.fail(f"the run did not end\n{output}{errors}")
     assert process.returncode == 0, output + errors
     assert "2 worker(s) on cpu" in output
-    assert not re.search("error|warning|Traceback", output + errors), output + errors
+    # The check at the start warns of the clock itself, and of nothing else.
+    said = re.sub("warning: .* its clock is .*\n", "", output + errors)
+    assert not re.search("error|warning|Traceback", said), said
     assert read_json(RunDir(run).status)["state"] == "finished"
     assert processes_of("node1") == processes_of("node2") == {}
 

@@ -90,7 +90,7 @@ class Parts:
 
 def train(digits, run, hosts, steps, *more):
     done = dragoman(
-        *("train", digits, "--run", run, "--hosts", hosts, *LARGER),
+        *("train", digits, "--run", run, "--hosts", hosts, "--skip-check", *LARGER),
         *("--set", f"training.steps={steps}", *more),
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -149,7 +149,7 @@ def test_data_that_comes_slowly_is_waiting_for_data(digits, host_list, tmp_path)
 def test_a_busy_processor_is_computing(digits, host_list, tmp_path):
     run = tmp_path / "runs" / "busy"
     process = start_dragoman(
-        *("train", digits, "--run", run, "--hosts", host_list(2), *LARGER),
+        *("train", digits, "--run", run, "--hosts", host_list(2), "--skip-check", *LARGER),
         *("--set", "training.steps=100000", "--set", "training.tokens_per_update=800"),
     )
     others = []

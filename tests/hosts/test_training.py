@@ -91,7 +91,7 @@ def test_a_failing_rank_ends_all_hosts_with_its_sentence(digits, host_list, proc
     run = tmp_path / "run"
     done = dragoman("train", digits, "--run", run, "--hosts", host_list(3))
     assert done.returncode == 2
-    assert "3 workers, but a step has only 2 micro-batches" in done.stdout
+    assert "3 workers, but a step has only 2 micro-batches" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert not any(processes_of(f"node{number}") for number in (1, 2, 3))
 

@@ -14,7 +14,7 @@ from sync_bench.variants import BASE, VARIANTS, chosen_variants, parse_variant, 
 from train_bench.watch import CandidateError
 
 from dragoman.batches.plan import BatchPlan
-from dragoman.evaluation.significance import bleu_for, sentence_counts
+from dragoman.evaluation.metrics import bleu_for
 from dragoman.recipes import shipped_recipe
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import Evaluated, Stamped, StepDone, to_line
@@ -49,7 +49,7 @@ def scored(share_of_errors, seed, loss=2.0):
             )
             for text in references
         ]
-        return sentence_counts(bleu_for("de"), translations, references)
+        return bleu_for("de").counts(translations, references)
 
     return Scored(loss, 1_500_000, counts(VALIDATION), counts(TEST))
 

@@ -25,11 +25,14 @@ from dragoman.training.claim import claim_run
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 ENDLESS = {"training.steps": 100_000, "evaluation.every_steps": 100_000}
 PUBLIC = {
+    "Candidate": None,
     "Config": None,
     "Diagnosis": None,
     "DragomanError": None,
+    "Glossary": None,
     "RunError": None,
     "TrainingResult": "(state: str, reason: str, step: int, run: pathlib.Path) -> None",
+    "Translation": None,
     "Translator": None,
     "UserError": None,
     "__version__": None,
@@ -93,12 +96,15 @@ def test_the_public_names_are_these():
 
 def test_the_methods_of_a_translator_are_these():
     public = [name for name in vars(dragoman.Translator) if not name.startswith("_")]
-    assert public == ["load", "translate"]
+    assert public == ["load", "translate", "translations"]
     assert [*inspect.signature(dragoman.Translator.load).parameters] == [
-        *("run", "checkpoint", "average", "device")
+        *("run", "checkpoint", "average", "device", "engine", "precision")
     ]
     assert [*inspect.signature(dragoman.Translator.translate).parameters] == [
-        *("self", "sentences", "beam", "done")
+        *("self", "sentences", "beam", "prefixes", "glossary", "done")
+    ]
+    assert [*inspect.signature(dragoman.Translator.translations).parameters] == [
+        *("self", "sentences", "candidates", "aligned", "beam", "prefixes", "glossary", "done")
     ]
 
 
@@ -265,7 +271,7 @@ def test_overrides_of_another_type_are_refused(digits, wrong):
 def test_a_translator_translates_sentence_for_sentence(trained):
     translator = dragoman.Translator.load(trained.run, "latest", device="cpu")
     assert translator.steps == [20]
-    assert "step 20 on cpu" in repr(translator)
+    assert "step 20 with ctranslate2 in float32 on cpu" in repr(translator)
     sentences = ["one two three", "", "nine"]
     translations = translator.translate(sentences)
     assert len(translations) == 3

@@ -108,6 +108,15 @@ def test_a_number_out_of_its_bounds_is_refused_with_them(text, override, sentenc
     assert sentence in refused(text, overrides=[override])
 
 
+def test_threads_of_a_process_that_there_is_not_are_refused(text):
+    threads = "evaluation.beside_threads=4"
+    assert "beside_threads = 4 means nothing without beside = true" in refused(
+        text, overrides=[threads]
+    )
+    config = parse_config(text, "x", [threads, "evaluation.beside=true"])
+    assert (config.evaluation.beside, config.evaluation.beside_threads) == (True, 4)
+
+
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
@@ -233,6 +242,7 @@ CONSTANT = "schedule.kind=constant"
             ["optimizer.kind=muon", "training.sharding=full"],
             ["optimizer.kind", "training.sharding"],
         ),
+        (["optimizer.muon_rate_factor=2"], ["optimizer.kind", "optimizer.muon_rate_factor"]),
     ],
 )
 def test_an_optimizer_that_does_not_go_with_the_rest_is_refused_with_the_keys(text, changes, keys):

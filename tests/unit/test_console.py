@@ -62,6 +62,12 @@ def test_the_console_shows_lines_warnings_and_errors(capfd):
     assert shown.err == "warning: a warning\nerror: an error\n"
 
 
+def test_a_status_line_can_stay_out_of_what_is_piped(capfd):
+    with console_output():
+        StatusLine(plain_every_s=100, to_stderr=True).show("[1] of 2")
+    assert capfd.readouterr() == ("", "[1] of 2\n")
+
+
 def test_the_console_leaves_logging_as_it_was(caplog):
     logger = logging.getLogger("dragoman")
     before = logger.level, logger.propagate, list(logger.handlers)

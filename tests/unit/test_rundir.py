@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import CorruptFileError, StorageError
-from dragoman.rundir import read_json, remove_unfinished, write_json, write_whole
+from dragoman.rundir import ensure_writable, read_json, remove_unfinished, write_json, write_whole
 
 
 def test_a_write_replaces_all_or_nothing(tmp_path, monkeypatch):
@@ -98,3 +98,12 @@ def test_a_file_that_was_taken_for_a_leftover_is_made_again(tmp_path, monkeypatc
     write_whole(tmp_path / "x.json", "content")
     assert swept
     assert (tmp_path / "x.json").read_text() == "content"
+
+
+def test_a_place_that_can_be_written_to_stays_as_it_is_and_another_is_refused(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text("old")
+    ensure_writable(path)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("x.json", "old")]
+    with pytest.raises(StorageError):
+        ensure_writable(path / "y.json")

@@ -48,11 +48,13 @@ class Merges:
         self._ids: dict[str, int] = {}
         self._order: dict[str, float] = {}
         model_type = _UNIGRAM  # where a file names none
-        for number, value in _fields(model):
+        for number, value in proto_fields(model):
             if number == _PIECES:
                 self._add(value)
             elif number == _TRAINER:
-                model_type = next((v for n, v in _fields(value) if n == _MODEL_TYPE), model_type)
+                model_type = next(
+                    (v for n, v in proto_fields(value) if n == _MODEL_TYPE), model_type
+                )
         if model_type != _BPE:
             raise UserError(
                 f"{why} drops merges, which only BPE models have, and this tokenizer is a "
@@ -62,7 +64,7 @@ class Merges:
 
     def _add(self, piece: bytes) -> None:
         text, score, kind = "", 0.0, _NORMAL
-        for number, value in _fields(piece):
+        for number, value in proto_fields(piece):
             if number == _TEXT:
                 text = value.decode("utf-8")
             elif number == _SCORE:
@@ -125,7 +127,7 @@ def check_merges(model: Path, share: float) -> None:
     Merges(Tokenizer.load(model).model, f"training.subword_dropout = {share}")
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
+def proto_fields(message: bytes) -> Iterator[tuple[int, Any]]:
     """Yields numbers and values of a protobuf message, which SentencePiece has read before."""
     at = 0
     while at < len(message):

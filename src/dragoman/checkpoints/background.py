@@ -44,6 +44,8 @@ class Place:
     """Further steps that are kept."""
     trusted_step: int | None = None
     """The newest up to this step is kept as well: later ones may turn out to be useless."""
+    scored_later: int | None = None
+    """This step is kept as well: whether it is the best is not known yet."""
     best_step: int | None = None
     """The step that the link `best` is to point to, if intact; `latest` points to this one."""
 
@@ -254,6 +256,8 @@ def _prune(place: Place, newest: Snapshot) -> None:
         if checkpoint.step <= newest.step and not is_foreign(checkpoint, newest.owner)
     ]
     keep = {*earlier[-place.keep_last :], *(s for s in place.keep if s <= newest.step)}
+    if place.scored_later is not None:
+        keep.add(place.scored_later)
     if place.keep and (best := linked_step(place.root, BEST)) in earlier:
         keep.add(best)
     if place.trusted_step is not None:

@@ -54,6 +54,11 @@ def verify(checkpoint: Checkpoint, owner: Owner | None = None) -> None:
             f"{folder}: has format {state.format}, and this Dragoman reads up to {FORMAT}; "
             "update it"
         )
+    if state.format < FORMAT:
+        raise CorruptFileError(
+            f"{folder}: has format {state.format}, whose model counts positions otherwise than "
+            "this Dragoman; train the run again, or use the version that saved it"
+        )
 
 
 def is_foreign(checkpoint: Checkpoint, owner: Owner) -> bool:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from dragoman.errors import storage_errors
 
-FORMAT = 1
+FORMAT = 2
+"""Of the files and of the model that they are weights of: in format 1, positions began at 0."""
 
 MODEL = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"

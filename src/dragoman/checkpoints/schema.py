@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dragoman.checkpoints.names import FORMAT, MANIFEST, STATE
+from dragoman.checkpoints.names import MANIFEST, STATE
 from dragoman.config import LARGEST_INTEGER, ModelSettings, StepsOrZero, between
 from dragoman.errors import CorruptFileError
 from dragoman.jsonfile import read_model
@@ -37,7 +37,7 @@ class Manifest(_Record):
 class StateHead(_Record):
     """What the state of every format has."""
 
-    format: Annotated[int, between(1, LARGEST_INTEGER)] = FORMAT
+    format: Annotated[int, between(1, LARGEST_INTEGER)] = 1
     step: StepsOrZero
 
 

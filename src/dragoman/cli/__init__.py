@@ -7,13 +7,17 @@ from collections.abc import Sequence
 
 import typer
 
+from dragoman.cli.check import check
 from dragoman.cli.compare import compare
 from dragoman.cli.config import config
 from dragoman.cli.demo import demo
 from dragoman.cli.evaluate import evaluate
+from dragoman.cli.export import export
 from dragoman.cli.inspect import inspect
 from dragoman.cli.lab import lab
+from dragoman.cli.plan import plan
 from dragoman.cli.prepare import prepare
+from dragoman.cli.rehearse import rehearse
 from dragoman.cli.report import report
 from dragoman.cli.setup import setup
 from dragoman.cli.train import train
@@ -31,10 +35,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    *(demo, config, prepare, setup, train, verify_resume),
-    *(report, compare, evaluate, translate, inspect),
+    *(demo, config, prepare, setup, check, plan, train, verify_resume),
+    *(report, compare, evaluate, translate, export, inspect),
 ):
     app.command()(command)
+app.command(hidden=True)(rehearse)
 app.add_typer(lab, name="lab")
 
 

@@ -1,7 +1,7 @@
 """Arguments that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -35,6 +35,14 @@ Beam = Annotated[
         max=MOST_BEAM,
         help="Beam size, 1 for greedy search; by default that of the recipe.",
     ),
+]
+Engine = Annotated[
+    Literal["auto", "torch", "ctranslate2"],
+    typer.Option("--engine", help="What computes; auto: CTranslate2 on a CPU, torch on a GPU."),
+]
+Precision = Annotated[
+    Literal["float32", "int16", "int8"],
+    typer.Option("--precision", help="What to compute with; integers only with CTranslate2."),
 ]
 Hosts = Annotated[
     str,

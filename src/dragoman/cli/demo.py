@@ -35,7 +35,7 @@ def demo(
     if read_json(directory.status).get("state") != "finished":
         sys.exit(1)
     echo("\nOn sentences whose combinations of words were not in the training data:")
-    evaluate(run)
+    evaluate(run, worst=0)
     for sample in read_scores(directory, "test").samples[:6]:
         mark = (
             ""

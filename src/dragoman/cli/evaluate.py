@@ -1,35 +1,185 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import Average, Beam, CheckpointName, Run
+from dragoman.cli.arguments import Average, Beam, CheckpointName, Engine, Precision, Run
+
+if TYPE_CHECKING:
+    from dragoman.config import Config
+    from dragoman.evaluation.parallel_text import ParallelText
+    from dragoman.evaluation.scores import Comparison, ScoredSplit
 
 
 def evaluate(
     run: Run,
-    split: Annotated[str, typer.Option(help="test or validation.")] = "test",
+    split: Annotated[str, typer.Option(help="test or validation: a set of the recipe.")] = "test",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Sentences of another set, one a line; with --reference."
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Their reference translations, one a line.")
+    ] = None,
+    tsv: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Another set, as a table with tabs.")
+    ] = None,
+    columns: Annotated[
+        str, typer.Option(metavar="S,R", help="Its columns of sentence and reference.")
+    ] = "1,2",
+    sacrebleu: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A public test set, such as wmt14/full.")
+    ] = None,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="Name another set; by default that of its file.")
+    ] = "",
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN|FILE",
+            help="Compare with another run, or with a file of translations, sentence by sentence.",
+        ),
+    ] = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="Also BLEU of lower-cased text in Moses tokens.")
+    ] = False,
+    comet: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Also COMET, with this model on disk.")
+    ] = None,
+    worst: Annotated[
+        int, typer.Option(min=0, max=100_000, help="How many of the worst translations to show.")
+    ] = 5,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the scores as JSON, as they are kept in the run.")
+    ] = False,
     checkpoint: CheckpointName = "best",
     average: Average = 1,
     beam: Beam = None,
+    engine: Engine = "auto",
+    precision: Precision = "float32",
 ) -> None:
-    """Translate a held-out set and score it with sacreBLEU.
+    """Translate a held-out set and score it with BLEU, chrF and TER.
 
-    Example: dragoman evaluate runs/demo --split test
+    Example: dragoman evaluate runs/demo --split validation --against runs/other
+
+    Another set: dragoman evaluate runs/demo --source news.en --reference news.de
     """
+    from dragoman.config import load_config
     from dragoman.console import Progress, echo
-    from dragoman.evaluation.run import evaluate_run
+    from dragoman.errors import UserError
+    from dragoman.evaluation.run import Extras, Weights, evaluate_run
     from dragoman.rundir import RunDir
+
+    directory = RunDir(run)
+    if not directory.config.exists():
+        raise UserError(f"{run}: no such run; runs are kept in the folder runs by default")
+    text = _chosen_text(
+        load_config(directory.config), split, source, reference, tsv, columns, sacrebleu, name
+    )
 
     @contextmanager
     def show_progress(total: int) -> Iterator[Callable[[int], None]]:
-        with Progress(f"translating {split}", unit="sentences", total=total) as progress:
+        title = f"translating {text.name}"
+        with Progress(title, unit="sentences", total=total, to_stderr=as_json) as progress:
             yield progress.advance
 
-    scored = evaluate_run(RunDir(run), split, checkpoint, average, beam, show_progress)
+    weights = Weights(checkpoint, average, beam, engine, precision)
+    extras = Extras(published, comet, against, worst)
+    scored = evaluate_run(directory, text, weights, extras, show_progress)
+    if as_json:
+        print(scored.model_dump_json(indent=2))
+        return
+    for line in score_lines(scored):
+        echo(line)
+
+
+def score_lines(scored: "ScoredSplit") -> list[str]:
+    """Returns what a person reads of the scores."""
     steps = " + ".join(f"{step:,}" for step in scored.steps)
-    echo(f"{split}, {scored.sentences:,} sentences, beam {scored.beam}, weights of step {steps}:")
-    interval = f"({scored.bleu_low:.1f} to {scored.bleu_high:.1f})"
-    echo(f"  BLEU {scored.bleu:.1f} {interval}  {scored.bleu_signature}")
-    echo(f"  chrF {scored.chrf:.1f}  {scored.chrf_signature}")
+    lines = [
+        f"{scored.split}, {scored.sentences:,} sentences, beam {scored.beam}, weights of step "
+        f"{steps}; in parentheses 95 % intervals:"
+    ]
+    wide = max(len(metric.name) for metric in scored.metrics)
+    for metric in scored.metrics:
+        digits = 3 if metric.name == "COMET" else 1
+        low, high = (format(bound, f".{digits}f") for bound in (metric.low, metric.high))
+        note = ", lower is better" if metric.name == "TER" else ""
+        lines.append(
+            f"  {metric.name:<{wide}} {metric.score:.{digits}f} ({low} to {high}{note})  "
+            f"{metric.signature}"
+        )
+    if len(scored.by_length) > 1:
+        lines += ["", "BLEU by length of the reference:"]
+        for group in scored.by_length:
+            span = f"{group.least_words} to {group.most_words}" if group.most_words else "more"
+            lines.append(
+                f"  {span:>8} words  {group.bleu:5.1f} ({group.low:.1f} to {group.high:.1f})  "
+                f"{group.sentences:,} sentence(s)"
+            )
+    if scored.comparison:
+        lines += ["", *_comparison_lines(scored.comparison)]
+    if scored.worst:
+        lines += ["", "Furthest from the reference, by chrF:"]
+        for bad in scored.worst:
+            lines += [
+                f"  line {bad.line:,}, chrF {bad.chrf:.1f}",
+                f"    source       {bad.source}",
+                f"    translation  {bad.translation}",
+                f"    reference    {bad.reference}",
+            ]
+    return lines
+
+
+def _comparison_lines(comparison: "Comparison") -> list[str]:
+    words = {True: "better", False: "worse", None: "no difference can be told"}
+    return [
+        f"Against {comparison.other}, by paired resampling:",
+        *(
+            f"  {metric.name:<4} {metric.gain:+.2f} to its {metric.other:.1f} "
+            f"({metric.low:+.2f} to {metric.high:+.2f}), p = {metric.p:.2g}: "
+            f"{words[metric.is_better]}"
+            for metric in comparison.metrics
+        ),
+    ]
+
+
+def _chosen_text(
+    config: "Config",
+    split: str,
+    source: str | None,
+    reference: str | None,
+    tsv: str | None,
+    columns: str,
+    sacrebleu: str | None,
+    name: str,
+) -> "ParallelText":
+    """Returns the one set that the options name."""
+    from dragoman.errors import UserError
+    from dragoman.evaluation.parallel_text import from_files, from_sacrebleu, from_table, of_recipe
+
+    if sum(option is not None for option in (source or reference, tsv, sacrebleu)) > 1:
+        raise UserError("name one set: --source with --reference, --tsv, or --sacrebleu")
+    if source is not None and reference is not None:
+        return from_files(config, source, reference, name)
+    if source is not None or reference is not None:
+        given, missing = ("--source", "--reference") if source else ("--reference", "--source")
+        raise UserError(f"{given} needs {missing}: sentences and their references, line by line")
+    if tsv is not None:
+        return from_table(config, tsv, _columns(columns), name)
+    if sacrebleu is not None:
+        return from_sacrebleu(config, sacrebleu, name)
+    return of_recipe(config, split)
+
+
+def _columns(text: str) -> tuple[int, int]:
+    from dragoman.errors import UserError
+
+    first, _, second = text.partition(",")
+    if not (first.strip().isdecimal() and second.strip().isdecimal()):
+        raise UserError(f"--columns {text}: should be two numbers that count from 1, as in 1,2")
+    return int(first), int(second)

@@ -1,8 +1,8 @@
 """The figures that follow from a config before anything runs. Pure, without torch."""
 
 from dragoman.config import Config
-from dragoman.distributed.sync_forecast import QUALITY_COST
 from dragoman.distributed.wire_bytes import VALUE_BYTES
+from dragoman.forecast.sync_modes import QUALITY_COST
 from dragoman.model.size import Size, activation_bytes, size_of
 from dragoman.training.schedule import peak_of
 

@@ -1,15 +1,18 @@
 import os
+import select
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from dragoman.cli.arguments import Overrides, Recipe
-from dragoman.errors import UserError
+from dragoman.errors import NotStartedError, UserError
 
 if TYPE_CHECKING:
     from dragoman.config import Config
+    from dragoman.plan.outlook import RunOutlook
     from dragoman.rundir import RunDir
     from dragoman.telemetry.events import AttemptEnded
 
@@ -35,6 +38,20 @@ def train(
     oversubscribe: Annotated[
         bool, typer.Option(help="Allow more workers than CUDA devices or processor cores.")
     ] = False,
+    skip_check: Annotated[
+        bool,
+        typer.Option(
+            "--skip-check", help="With --hosts: neither measure nor forecast before the start."
+        ),
+    ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes",
+            help="With --hosts: start without asking, even if the run would wait for the network "
+            "longer than it computes, or cost more than cost.budget.",
+        ),
+    ] = False,
     overrides: Overrides = None,
 ) -> None:
     """Train a model; the same command resumes a run that stopped.
@@ -54,8 +71,35 @@ def train(
         ending = _train_here(config, directory)
         # An agent would take this code for a failure of the rank.
         _leave(PREEMPTED if ending.state == "preempted" and not found.has_agent else 0)
-    elif code := _start(config, directory, workers, hosts, oversubscribe):
+    elif code := _start(config, directory, workers, hosts, oversubscribe, skip_check, yes):
         sys.exit(code)
+
+
+def _outlook(config: "Config", run: "RunDir", workers: int | None, yes: bool) -> "RunOutlook":
+    from dragoman.plan.outlook import RunOutlook
+
+    def confirm(concern: str, is_stopping: Callable[[], bool]) -> bool:
+        if yes:
+            return True
+        if not sys.stdin.isatty():
+            raise NotStartedError(
+                f"{concern}; add --yes to start all the same, or look for a better way with: "
+                "dragoman plan"
+            )
+        return _answered(f"{concern[0].upper()}{concern[1:]}. Start all the same?", is_stopping)
+
+    return RunOutlook(config, run, workers, confirm)
+
+
+def _answered(question: str, is_stopping: Callable[[], bool]) -> bool:
+    """Returns whether a person answers yes; asking ends with Ctrl-C, which is an order here."""
+    from dragoman.console import echo
+
+    echo(f"{question} [y/N]")
+    while not is_stopping():
+        if select.select([sys.stdin], [], [], 0.2)[0]:
+            return sys.stdin.readline().strip().lower() in ("y", "yes")
+    raise NotStartedError("stopped before anything was started")
 
 
 def _train_here(config: "Config", run: "RunDir") -> "AttemptEnded":
@@ -77,7 +121,13 @@ def _leave(code: int) -> NoReturn:
 
 
 def _start(
-    config: "Config", run: "RunDir", workers: int | None, hosts: str | None, oversubscribe: bool
+    config: "Config",
+    run: "RunDir",
+    workers: int | None,
+    hosts: str | None,
+    oversubscribe: bool,
+    skip_check: bool,
+    yes: bool,
 ) -> int:
     from dragoman.cluster.hosts import load_cluster
     from dragoman.cluster.launch import orders
@@ -87,8 +137,18 @@ def _start(
     cluster = load_cluster(hosts) if hosts else None
     is_new = claim_and_prepare(config, run, workers, cluster, oversubscribe)
     if cluster or (workers or 1) > 1:
-        with orders() as given:
-            code = train_in_workers(config, run, workers, cluster, oversubscribe, given)
+        outlook = None
+        if cluster and not skip_check:
+            outlook = _outlook(config, run, workers, yes)
+        try:
+            with orders() as given:
+                code = train_in_workers(
+                    config, run, workers, cluster, oversubscribe, given, outlook=outlook
+                )
+        except (UserError, NotStartedError):
+            if is_new:
+                withdraw_claim(run)
+            raise
         if is_new and code == UserError.exit_code:
             withdraw_claim(run)
         # Workers that were asked to stop end without a code of their own; one that failed has

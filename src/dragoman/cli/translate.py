@@ -1,19 +1,24 @@
+import signal
 import stat
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 
 import typer
 
-from dragoman.cli.arguments import Average, Beam, CheckpointName, Run
+from dragoman.cli.arguments import Average, Beam, Engine, Precision, Run
 
 if TYPE_CHECKING:
-    from dragoman.rundir import RunDir
+    from dragoman.decoding.glossary import Glossary
+    from dragoman.decoding.translator import Translator
+    from dragoman.documents.translation import Translate
 
-LINES_AT_ONCE = 2000
-CHARACTERS_AT_ONCE = 1_000_000
+QUIET_S = 2.0
 
 
 def translate(
@@ -23,107 +28,238 @@ def translate(
         typer.Argument(help="Sentences to translate; by default the lines of standard input."),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Translate the lines of this file.")
+        Path | None,
+        typer.Option("--input", "-i", help="Translate this file: text, or compressed text."),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write to this file instead of standard output."),
     ] = None,
-    checkpoint: CheckpointName = "best",
+    lines: Annotated[
+        Literal["split", "whole", "wrapped"],
+        typer.Option(
+            help="What a line is: some sentences (split), exactly one, as in test sets (whole), or "
+            "a part of a paragraph (wrapped)."
+        ),
+    ] = "split",
+    column: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|N", help="The input is a table: translate this column, add another."
+        ),
+    ] = "",
+    key: Annotated[
+        str, typer.Option(metavar="NAME", help="The input is JSON Lines: translate this key.")
+    ] = "",
+    output_key: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Key of the translation in JSON Lines, heading of its column in a table.",
+        ),
+    ] = "",
+    n_best: Annotated[
+        int, typer.Option("--n-best", min=1, max=100, help="Print the best N of each sentence.")
+    ] = 1,
+    scores: Annotated[bool, typer.Option("--scores", help="Print scores of sentences.")] = False,
+    alignment: Annotated[
+        bool, typer.Option("--alignment", help="Print which words belong together, as 0-0 1-2.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print an object for each line, with its sentences.")
+    ] = False,
+    prefix: Annotated[
+        str, typer.Option(metavar="TEXT", help="All translations of sentences begin with this.")
+    ] = "",
+    prefixes: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Translations of lines begin with the lines of this."),
+    ] = None,
+    glossary: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Terms and how they must be translated.")
+    ] = None,
+    with_runs: Annotated[
+        list[Path] | None,
+        typer.Option("--with", metavar="RUN", help="Another run of an ensemble; repeatable."),
+    ] = None,
+    checkpoint: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="best (by default), latest, or a step number; repeatable for an ensemble."
+        ),
+    ] = None,
     average: Average = 1,
     beam: Beam = None,
+    engine: Engine = "auto",
+    precision: Precision = "float32",
 ) -> None:
-    """Translate text with a trained model, line by line.
+    """Translate text with a trained model: sentences, lines, tables or JSON Lines.
 
     Example: echo "The old baker sleeps." | dragoman translate runs/demo
+
+    A file: dragoman translate runs/demo -i news.en.gz -o news.de.gz
     """
-    from dragoman.console import Progress
-    from dragoman.corpus.text import decode_lines, read_lines
+    from dragoman.cli.dialog import candidate_list, hold_dialog
+    from dragoman.corpus.text import decode_lines, open_binary, read_lines, read_raw_lines
+    from dragoman.decoding.glossary import Glossary
     from dragoman.decoding.translator import Translator
+    from dragoman.documents.form import Form, check_form, read_records
+    from dragoman.documents.layout import take_apart
+    from dragoman.documents.translation import RECORDS_AT_ONCE, translate_records, translate_texts
     from dragoman.errors import UserError
-    from dragoman.rundir import RunDir
 
-    if sentences and file:
-        raise UserError("sentences and --input were both given; use one of them")
-    directory = RunDir(run)
+    is_detailed = n_best > 1 or scores or alignment or as_json
+    form = Form(lines, column, key, output_key, is_detailed, as_json, alignment)
+    standard_input = cast("TextIO | None", sys.stdin)
+    if not sentences and not file and standard_input is None:
+        raise UserError("standard input is closed; name sentences or a file to translate")
+    is_typed = not sentences and not file and sys.stdin.isatty()
+    is_dialog = is_typed and sys.stdout.isatty() and not (output or column or key)
+    if sentences and (file or column or key):
+        raise UserError("sentences and a file were both given; use one of them")
+    check_form(form, str(file) if file else "")
+    if prefixes and (prefix or lines == "wrapped" or is_typed):
+        raise UserError("--prefixes has a line for each line of a file, and no --prefix beside it")
+    runs = [run, *(with_runs or [])]
     if output:
-        _check_output(output, file, directory)
-    translator = Translator.load(run, checkpoint, average=average)
+        _check_output(output, [path for path in (file, prefixes, glossary) if path], runs)
 
-    lines: Iterator[str]
-    at_once = LINES_AT_ONCE
+    if file:
+        with open_binary(file):  # before the model is loaded
+            pass
+    terms = Glossary.load(glossary) if glossary else None
+    translator = Translator.load(
+        runs, checkpoint or ["best"], average=average, engine=engine, precision=precision
+    )
+    source_language, target_language = _languages(run)
+    meter = _Meter()
+    search = _search(translator, n_best, is_detailed, alignment, beam, prefix, terms, meter.done)
+    split = partial(take_apart, language=source_language, lines=lines)
+
+    if is_dialog:
+        (record,) = read_records([""], "", form, target_language)
+        shown = candidate_list if is_detailed and not as_json else record.write
+        hold_dialog(lambda line: translate_texts([line], split, search)[0], shown)
+        return
     if sentences:
-        lines = iter(sentences)
+        # Each argument is a text of its own, also where lines are wrapped.
+        records = read_records(sentences, "", form._replace(lines="whole"), target_language)
     elif file:
-        lines = read_lines(file)
+        records = read_records(read_raw_lines(file), str(file), form, target_language)
     else:
-        lines = decode_lines(cast(BufferedReader, sys.stdin.buffer), "standard input")
-        if sys.stdin.isatty():
+        if is_typed:
             print("Type a sentence and press Enter; Ctrl-D quits.", file=sys.stderr)
-            at_once = 1
+        typed = decode_lines(cast(BufferedReader, sys.stdin.buffer), "standard input")
+        records = read_records(typed, "standard input", form, target_language)
+    of_lines = read_lines(prefixes) if prefixes else None
+    at_once = 1 if is_typed else RECORDS_AT_ONCE
+    with _writing(output) as write:
+        for written in translate_records(records, split, search, of_lines, at_once):
+            meter.status.clear()
+            meter.records += written.records
+            meter.sentences += written.sentences
+            write(written.text)
+    meter.status.clear()
+    if output or (sys.stderr.isatty() and (file or not sys.stdout.isatty())):
+        unit = "blocks" if lines == "wrapped" else "lines"
+        print(meter.summary(unit, translator.engine.description), file=sys.stderr)
 
-    translated: list[str] = []
-    with Progress("translating", unit="sentences", to_stderr=True) as progress:
-        for batch in _batches(lines, at_once):
-            texts = translator.translate(batch, beam=beam, done=progress.advance)
-            if output:
-                translated += texts
-            else:
-                print("\n".join(texts), flush=True)
-    if output:
-        _write(output, "".join(f"{text}\n" for text in translated))
 
+class _Meter:
+    """Counts what is translated, and shows the speed on a terminal while it takes long."""
 
-def _check_output(output: Path, file: Path | None, run: "RunDir") -> None:
-    """Refuses, before the work, an output that would overwrite what is needed."""
-    from dragoman.errors import UserError
-    from dragoman.rundir import is_own_file
+    def __init__(self) -> None:
+        from dragoman.console import StatusLine
 
-    mode = _mode_of(output)
-    if stat.S_ISDIR(mode):
-        raise UserError(f"{output}: is a folder; name a file with --output")
-    # A terminal may be both.
-    if file and file.exists() and mode and not stat.S_ISCHR(mode) and output.samefile(file):
-        raise UserError(f"{output}: is also --input; name another file with --output")
-    if is_own_file(run, output):
-        raise UserError(
-            f"{output}: is part of the run {run.root} itself; name another file with --output"
+        self.status = StatusLine(QUIET_S, to_stderr=True)
+        self.records, self.sentences = 0, 0
+        self._done, self._begun = 0, time.monotonic()
+        self._is_shown = sys.stderr.isatty()
+
+    def done(self, sentences: int) -> None:
+        self._done += sentences
+        seconds = time.monotonic() - self._begun
+        if self._is_shown and seconds > QUIET_S and self.status.is_due():
+            rate = self._done / seconds
+            self.status.show(f"translating: {self._done:,} sentences ({rate:,.0f} sentences/s)")
+
+    def summary(self, unit: str, engine: str) -> str:
+        seconds = time.monotonic() - self._begun
+        rate = self.sentences / max(seconds, 1e-9)
+        return (
+            f"{self.records:,} {unit}, {self.sentences:,} sentences in {seconds:.1f} s "
+            f"({rate:,.0f} sentences/s) with {engine}"
         )
 
 
-def _write(output: Path, text: str) -> None:
-    """Writes the file atomically, also behind a link; writes to a pipe or a device in place."""
-    from dragoman.errors import storage_errors
-    from dragoman.rundir import write_whole
+def _languages(run: Path) -> tuple[str, str]:
+    """Returns source and target language; empty for checkpoints that were copied without a run."""
+    from dragoman.config import load_config
+    from dragoman.rundir import RunDir
 
-    mode = _mode_of(output)
-    if mode and not stat.S_ISREG(mode):
-        with storage_errors(output, "writing translations"), output.open("wb") as file:
-            file.write(text.encode())
-    else:
-        write_whole(output.resolve(), text)
-
-
-def _mode_of(path: Path) -> int:
-    """Returns the file mode of `path`, with links followed; 0 if there is nothing yet."""
-    from dragoman.errors import storage_errors
-
-    with storage_errors(path, "writing translations"):
-        try:
-            return path.stat().st_mode
-        except FileNotFoundError:
-            return 0
+    config = RunDir(run).config
+    if not config.exists():
+        return "", ""
+    data = load_config(config).data
+    return data.source_language, data.target_language
 
 
-def _batches(lines: Iterator[str], at_once: int) -> Iterator[list[str]]:
-    """Yields batches of lines that fit into memory, however long the lines are."""
-    batch: list[str] = []
-    characters = 0
-    for line in lines:
-        batch.append(line)
-        characters += len(line)
-        if len(batch) == at_once or characters > CHARACTERS_AT_ONCE:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
+def _search(
+    translator: "Translator",
+    n_best: int,
+    is_detailed: bool,
+    is_aligned: bool,
+    beam: int | None,
+    prefix: str,
+    glossary: "Glossary | None",
+    done: Callable[[int], None],
+) -> "Translate":
+    """Returns a function from sentences to candidates."""
+    from dragoman.documents.record import BestText, Candidate
+
+    def search(sentences: Sequence[str], prefixes: Sequence[str]) -> list[Sequence[Candidate]]:
+        options: dict[str, Any] = {"beam": beam, "glossary": glossary, "done": done}
+        if prefix or any(prefixes):
+            options["prefixes"] = [prefix] * len(sentences) if prefix else prefixes
+        if not is_detailed:  # without scores, greedy search is faster
+            return [[BestText(text)] for text in translator.translate(sentences, **options)]
+        found = translator.translations(sentences, candidates=n_best, aligned=is_aligned, **options)
+        return [translation.candidates for translation in found]
+
+    return search
+
+
+def _check_output(output: Path, inputs: Sequence[Path], runs: Sequence[Path]) -> None:
+    """Refuses, before the work, an output that would overwrite what is needed."""
+    from dragoman.documents.output import check_output, mode_of
+    from dragoman.errors import UserError
+    from dragoman.rundir import RunDir, is_own_file
+
+    check_output(output)
+    mode = mode_of(output)
+    for path in inputs:
+        # A terminal may be both.
+        if path.exists() and mode and not stat.S_ISCHR(mode) and output.samefile(path):
+            raise UserError(f"{output}: is also read; name another file with --output")
+    for run in runs:
+        if is_own_file(RunDir(run), output):
+            raise UserError(
+                f"{output}: is part of the run {run} itself; name another file with --output"
+            )
+
+
+@contextmanager
+def _writing(output: Path | None) -> Iterator[Callable[[str], None]]:
+    """Yields a function that writes text to a file, or to standard output at once."""
+    from dragoman.documents.output import whole_file
+
+    if output is None:
+        yield lambda text: print(text, end="", flush=True)
+        return
+    # By default, SIGTERM ends the process at once, and the unfinished file would stay.
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        with whole_file(output) as write:
+            yield write
+    finally:
+        signal.signal(signal.SIGTERM, before)

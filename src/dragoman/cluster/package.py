@@ -5,6 +5,7 @@ Needs neither a checkout nor a build tool, and includes uncommitted changes.
 
 import base64
 import hashlib
+import re
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from dragoman import __version__
 from dragoman.recipes import IN_PACKAGE, recipes_folder
 
+_NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
 _WHEEL = "Wheel-Version: 1.0\nGenerator: dragoman\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
@@ -30,9 +32,9 @@ def write_wheel(folder: Path) -> Path:
 def pins() -> list[str]:
     """Returns the project's dependencies, pinned to the versions installed here."""
     names = [
-        requirement.partition(";")[0].split("[")[0].rstrip("<>=!~ .0123456789,")
+        found[0]
         for requirement in metadata.requires("dragoman") or []
-        if "extra ==" not in requirement
+        if "extra ==" not in requirement and (found := _NAME.match(requirement))
     ]
     # The part after a plus names a build, such as one for the CPU; hosts take theirs.
     return [f"{name}=={metadata.version(name).split('+')[0]}" for name in names]

@@ -14,6 +14,7 @@ from dragoman.cluster.elastic import HostPoller, start_until_done
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job, first_ranks
 from dragoman.cluster.launch import Orders, new_secret, start_variables, user_set
+from dragoman.cluster.outlook import NoOutlook, Outlook
 from dragoman.cluster.preflight import (
     Facts,
     Ready,
@@ -46,17 +47,20 @@ def train_on_hosts(
     workers: int | None,
     oversubscribe: bool,
     given: Orders,
+    outlook: Outlook | None = None,
 ) -> int:
     """Checks the hosts, copies what is missing, trains, and fetches the results.
 
-    Returns the exit code of the first host that failed, or 0."""
+    `outlook` may look ahead before the first start, and refuse it. Returns the exit code of the
+    first host that failed, or 0."""
+    outlook = outlook or NoOutlook()
     token = f".home-{secrets.token_hex(8)}"
     (run.root / token).touch()
     try:
         logger.info(f"checking {', '.join(host.name for host in cluster.hosts)}")
-        with agents_of_a_run(Receiver(run)) as agents:
+        with agents_of_a_run(Receiver(run, outlook)) as agents:
             ready, outcome = run_until_done(
-                config, run, cluster, workers, oversubscribe, token, given, agents
+                config, run, cluster, workers, oversubscribe, token, given, agents, outlook
             )
         if ready is None:
             return 0  # asked to stop before anything had started
@@ -84,8 +88,10 @@ def run_until_done(
     token: str,
     given: Orders,
     agents: Agents,
+    outlook: Outlook,
 ) -> tuple[Ready | None, Outcome]:
     prepared = prepared_there(config)
+    foreseen: list[tuple[Ready, Mapping[str, str]]] = []
 
     def is_stopping() -> bool:
         return given.asked > 0
@@ -97,6 +103,8 @@ def run_until_done(
             oversubscribe,
             is_stopping,
         )
+        if not foreseen:
+            foreseen.append((ready, outlook.before_start(ready, agents, is_stopping)))
         return bring_data(ready, config, prepared, is_stopping)
 
     def start(ready: Ready, poller: HostPoller) -> Outcome:
@@ -107,6 +115,10 @@ def run_until_done(
                 f"{interface.address} on {interface.name}"
             )
         variables = start_variables(cluster.given, workers, oversubscribe)
+        before, of_forecast = foreseen[0]
+        # Only for the hosts for which it was made; a zygote may have kept that of an earlier start.
+        holds = before.workers == ready.workers
+        variables |= of_forecast if holds else dict.fromkeys(of_forecast, "")
         jobs = jobs_of(ready, config, run, token, variables)
         return agents.run(ready.cluster, jobs, given, poller.has_found)
 
@@ -156,7 +168,7 @@ def jobs_of(
             start,
             first_rank=first,
             ranks=ready.ranks,
-            environment={**_environment(ready, host), **variables, RUN_ID: identity},
+            environment={**worker_environment(ready, host), **variables, RUN_ID: identity},
             folder=host.folder,
             files={recipe: dump_config(there)},
             run=run_there(run),
@@ -220,8 +232,8 @@ def fetch_checkpoints(cluster: Cluster, run: RunDir, token: str) -> None:
 class Receiver:
     """Receives messages from the hosts: output is logged, records are added to the run."""
 
-    def __init__(self, run: RunDir) -> None:
-        self._records = RecordReceiver(run)
+    def __init__(self, run: RunDir, outlook: Outlook) -> None:
+        self._records, self._outlook = RecordReceiver(run), outlook
 
     def __call__(self, host: Host, message: dict[str, Any]) -> None:
         match message:
@@ -231,11 +243,13 @@ class Receiver:
                 logger.info(f"{host.name} {rank} | error: {line}")
             case {"record": str(name), "begin": begin, "text": str(text)}:
                 self._records.add(RecordPiece(name, begin, text))
+                self._outlook.record_came(host.name, name, text)
             case {"dropped": int(lines)}:
                 logger.info(f"{host.name} | {lines:,} lines of output were lost in transit")
 
 
-def _environment(ready: Ready, host: Host) -> dict[str, str]:
+def worker_environment(ready: Ready, host: Host) -> dict[str, str]:
+    """Returns what workers of the host need to know of its name and its network."""
     interface = ready.interfaces[host.name].name
     chosen = {
         HOST_NAME: host.name,

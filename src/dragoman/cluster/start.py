@@ -8,6 +8,7 @@ from pathlib import Path
 from dragoman.batches.merges import check_merges
 from dragoman.cluster.hosts import Cluster
 from dragoman.cluster.launch import Orders, check_workers, launch_local, start_variables
+from dragoman.cluster.outlook import Outlook
 from dragoman.cluster.probe import cuda_devices
 from dragoman.cluster.remote_run import train_on_hosts
 from dragoman.cluster.worker_log import WorkerLog
@@ -61,10 +62,14 @@ def train_in_workers(
     oversubscribe: bool,
     given: Orders,
     log: WorkerLog | None = None,
+    outlook: Outlook | None = None,
 ) -> int:
-    """Trains a claimed run; returns the exit code of the first worker that failed, or 0."""
+    """Trains a claimed run; returns the exit code of the first worker that failed, or 0.
+
+    `outlook` looks ahead on other hosts.
+    """
     if cluster:
-        return train_on_hosts(config, run, cluster, workers, oversubscribe, given)
+        return train_on_hosts(config, run, cluster, workers, oversubscribe, given, outlook)
     arguments = ["train", str(run.config), "--run", str(run.root)]
     variables = start_variables("", workers, oversubscribe)
     return launch_local(arguments, workers or 1, given, log, variables)

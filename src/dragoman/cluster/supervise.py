@@ -145,7 +145,7 @@ class Agents:
 
     def __init__(self, receive: Receive) -> None:
         """`receive` is called with the messages that are not about a start itself."""
-        self._store, self._receive = Store(), receive
+        self._store, self._receive_of_run, self._receive = Store(), receive, receive
         self._members: dict[str, Member] = {}
         self._ended = threading.Event()
         self._heartbeat = threading.Thread(target=self._send_heartbeats, name="alive", daemon=True)
@@ -157,12 +157,15 @@ class Agents:
         jobs: Sequence[Job],
         given: Orders,
         wants_pause: Callable[[], bool] = lambda: False,
+        receive: Receive | None = None,
     ) -> Outcome:
         """Runs one job on each host until all have ended or one is lost.
 
-        When `wants_pause`, the workers are asked to save and stop. Afterwards only agents that are
-        ready for another job are left.
+        When `wants_pause`, the workers are asked to save and stop. `receive` is called with the
+        messages of this job, in place of that of the run. Afterwards only agents that are ready
+        for another job are left.
         """
+        self._receive = receive or self._receive_of_run
         if not self._store.is_alive:  # ports forwarded to it lead nowhere now
             self._drop(self._members)
             self._store.close()

@@ -28,11 +28,12 @@ from contextlib import suppress
 from typing import IO, Any, NoReturn
 
 from dragoman.console import open_missing_streams
+from dragoman.distributed.parent import end_with_parent
 
 MODULE = "dragoman.cluster.zygote"
 POLL_S = 0.05
 MESSAGE_BYTES = 1 << 17
-PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+PR_SET_NAME = 15
 IGNORED = (signal.SIGTERM, signal.SIGINT)
 # What a worker needs until its first step. torch imports the last two only when an optimizer
 # takes its first step, which would take a second there.
@@ -138,13 +139,6 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal
         return f"signal {number}"
-
-
-def end_with_parent(parent: int, number: int) -> None:
-    """Asks the kernel for this signal when the parent ends; exits if it already has."""
-    _libc.prctl(PR_SET_PDEATHSIG, number)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def serve(channel: socket.socket) -> None:

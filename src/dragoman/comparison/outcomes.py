@@ -16,7 +16,8 @@ from dragoman.comparison.aspects import Aspect, Row, measured
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.speed.time_spent import cost_of as paid_for
 from dragoman.diagnosis.speed.time_spent import time_spent
-from dragoman.evaluation.significance import bleu_difference, bleu_for, sentence_counts
+from dragoman.evaluation.metrics import bleu_for
+from dragoman.evaluation.significance import score_difference
 from dragoman.rundir import read_sentences
 from dragoman.telemetry.read.tables import Table, group_column, known_mean, known_median
 
@@ -177,13 +178,9 @@ def _read(translated: Path, reference: Path, otherwise: str) -> Translated | str
 
 def _compared(name: str, first: Translated, second: Translated, language: str) -> tuple[Row, str]:
     bleu, references = bleu_for(language), first.references
-    score_a = bleu.corpus_score(first.translations, [references]).score
-    score_b = bleu.corpus_score(second.translations, [references]).score
-    difference = bleu_difference(
-        sentence_counts(bleu, first.translations, references),
-        sentence_counts(bleu, second.translations, references),
-    )
-    row = Row(f"{name}: BLEU", score_a, score_b, "BLEU")
+    before, now = (bleu.counts(each.translations, references) for each in (first, second))
+    difference = score_difference(bleu, before, now)
+    row = Row(f"{name}: BLEU", bleu.score(before), bleu.score(now), "BLEU")
     interval = f"95 % interval {difference.low:+.1f} to {difference.high:+.1f}"
     count = f"{len(references):,} sentences"
     if difference.p >= SIGNIFICANT_P:

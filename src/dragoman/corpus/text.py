@@ -44,8 +44,8 @@ def read_raw_lines(path: Path) -> Iterator[str]:
 
 
 def decode_lines(file: ByteReader, name: str) -> Iterator[str]:
-    """Yields the lines of an open file as they arrive, white space at their ends removed."""
-    return map(str.strip, _decode(_whole_lines(file), name))
+    """Yields the lines of an open file as they arrive, without their line feeds."""
+    return _decode(_whole_lines(file), name)
 
 
 def one_line(text: str) -> str:
@@ -191,6 +191,8 @@ _OPENERS: dict[str, Callable[[Path], AbstractContextManager[ByteReader]]] = {
     ".bz2": _open_bz2,
     ".zst": _open_zstd,
 }
+COMPRESSIONS = tuple(_OPENERS)
+"""Endings of files that are read as if they were not compressed."""
 
 
 def _whole_lines(file: ByteReader) -> Iterator[bytes]:
@@ -249,3 +251,12 @@ def _decode_block(block: bytes, name: str, number: int) -> str:
             f"{line_at(error.start)}: not UTF-8 ({error.reason} at byte {byte}); "
             "convert it, for example with iconv -t UTF-8"
         ) from error
+
+
+def is_unicode(text: str) -> bool:
+    """Returns whether UTF-8 can hold a text; it cannot hold half a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -78,9 +78,14 @@ def join(pieces: Sequence[Piece], translations: Sequence[str]) -> str:
         if not translation:
             continue
         joined.append(translation)
-        wants_space = piece.has_space_after or _UNSPACED.search(piece.text)
-        joined.append(" " if wants_space and not _UNSPACED.search(translation) else "")
+        wants_space = piece.has_space_after or ends_unspaced(piece.text)
+        joined.append(" " if wants_space and not ends_unspaced(translation) else "")
     return "".join(joined[:-1])
+
+
+def ends_unspaced(text: str) -> bool:
+    """Returns whether a text ends in a script that has no spaces between words or sentences."""
+    return _UNSPACED.search(text) is not None
 
 
 def _cut(atoms: Sequence[_Atom], begin: int, longest: int) -> int:
@@ -131,7 +136,7 @@ def _end_of(text: str, begin: int, end: int) -> _End:
     # Three characters: two spaces often stand between sentences.
     word, following = text[begin:end], text[end : end + 3]
     has_space = following[:1].isspace()
-    is_wide = _UNSPACED.search(word) is not None
+    is_wide = ends_unspaced(word)
     if has_space or is_wide:
         if _SENTENCE_END.search(word) and not (
             following.lstrip()[:1].islower() or _ABBREVIATION.search(word)

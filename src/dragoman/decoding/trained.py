@@ -1,20 +1,39 @@
-"""A trained model from a run's checkpoints, ready to translate."""
+"""A trained model from a run's checkpoints, ready to translate.
 
+Checkpoints are chosen and verified first; their weights are loaded only by who needs them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
-from dragoman.checkpoints.checkpoint import Checkpoint, Owner, average, check_tensors
+from dragoman.checkpoints.checkpoint import Checkpoint, average, check_tensors
 from dragoman.checkpoints.finding import all_checkpoints, find_checkpoint, verify
 from dragoman.checkpoints.names import MODEL, TOKENIZER
 from dragoman.checkpoints.run_id import known_id
 from dragoman.checkpoints.schema import read_state
+from dragoman.config import ModelSettings
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.model.memory import check_memory
 from dragoman.model.size import size_of
 from dragoman.model.transformer import Transformer
 from dragoman.rundir import RunDir
 from dragoman.tokenizer import Tokenizer
+
+
+class Chosen(NamedTuple):
+    """Verified checkpoints whose mean translates, usually one, oldest first."""
+
+    checkpoints: tuple[Checkpoint, ...]
+    model: ModelSettings
+    tokenizer: Tokenizer
+
+    @property
+    def steps(self) -> list[int]:
+        return [checkpoint.step for checkpoint in self.checkpoints]
 
 
 class Trained(NamedTuple):
@@ -25,7 +44,13 @@ class Trained(NamedTuple):
 
 
 def load_trained(run: RunDir, which: str, averaged: int, device: torch.device) -> Trained:
-    """Loads `which` checkpoint (best, latest or a step), or the mean of the newest `averaged`.
+    """Loads `which` checkpoint (best, latest or a step), or the mean of the newest `averaged`."""
+    chosen = choose(run, which, averaged)
+    return Trained(load_model(chosen, device), chosen.tokenizer, chosen.steps)
+
+
+def choose(run: RunDir, which: str, averaged: int) -> Chosen:
+    """Returns `which` checkpoint (best, latest or a step), or the newest `averaged`, verified.
 
     Refuses checkpoints that another run has saved.
     """
@@ -34,38 +59,39 @@ def load_trained(run: RunDir, which: str, averaged: int, device: torch.device) -
     # Without an id its checkpoints cannot be distinguished from another run's.
     known = known_id(run)
     owner = {"id": known} if known else {}
-    try:
-        return _loaded(run, which, averaged, device, owner)
-    except CorruptFileError as error:
-        raise CorruptFileError(f"{error}; name another checkpoint with --checkpoint") from error
+    with _advice():
+        if averaged == 1:
+            checkpoints = [find_checkpoint(run.checkpoints, which, owner)]
+        else:
+            checkpoints = all_checkpoints(run.checkpoints)[-averaged:]
+            if len(checkpoints) < averaged:
+                raise UserError(
+                    f"{run.checkpoints}: holds {len(checkpoints)} checkpoints, and {averaged} "
+                    "are to be averaged; ask for fewer, or keep more with checkpoints.keep_last"
+                )
+            for checkpoint in checkpoints:
+                verify(checkpoint, owner)
+        settings = read_state(checkpoints[-1].folder).model
+        return Chosen(tuple(checkpoints), settings, _tokenizer_of(checkpoints[-1]))
 
 
-def _loaded(run: RunDir, which: str, averaged: int, device: torch.device, owner: Owner) -> Trained:
-    if averaged > 1:
-        chosen = all_checkpoints(run.checkpoints)[-averaged:]
-        if len(chosen) < averaged:
-            raise UserError(
-                f"{run.checkpoints}: holds {len(chosen)} checkpoints, and {averaged} "
-                "are to be averaged; ask for fewer, or keep more with checkpoints.keep_last"
-            )
-        for checkpoint in chosen:
-            verify(checkpoint, owner)
-    else:
-        chosen = [find_checkpoint(run.checkpoints, which, owner)]
-    model, tokenizer = _model_of(chosen[-1]), _tokenizer_of(chosen[-1])
-    shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
-    for checkpoint in chosen:
-        check_tensors(checkpoint.folder / MODEL, shapes)
-    model.load_state_dict(average(chosen) if averaged > 1 else chosen[0].model(), assign=True)
-    return Trained(model.to(device).eval(), tokenizer, [c.step for c in chosen])
-
-
-def _model_of(checkpoint: Checkpoint) -> Transformer:
-    """Returns the model without weights, and without the memory for them."""
-    state = read_state(checkpoint.folder)
-    check_memory(state.model, state.vocabulary, size_of(state.model, state.vocabulary).weight_bytes)
+def load_model(chosen: Chosen, device: torch.device) -> Transformer:
+    """Loads the weights, or their mean, in evaluation mode."""
+    settings, vocabulary = chosen.model, chosen.tokenizer.size
+    check_memory(settings, vocabulary, size_of(settings, vocabulary).weight_bytes)
     with torch.device("meta"):
-        return Transformer(state.model, state.vocabulary)
+        model = Transformer(settings, vocabulary)
+    model.load_state_dict(_weights_of(chosen, model), assign=True)
+    return model.to(device).eval()
+
+
+def _weights_of(chosen: Chosen, model: Transformer) -> dict[str, Tensor]:
+    shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+    with _advice():
+        for checkpoint in chosen.checkpoints:
+            check_tensors(checkpoint.folder / MODEL, shapes)
+        first, *others = chosen.checkpoints
+        return average([first, *others]) if others else first.model()
 
 
 def _tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
@@ -77,3 +103,11 @@ def _tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
             f"{path}: has {tokenizer.size:,} pieces, and the model {vocabulary:,}"
         )
     return tokenizer
+
+
+@contextmanager
+def _advice() -> Iterator[None]:
+    try:
+        yield
+    except CorruptFileError as error:
+        raise CorruptFileError(f"{error}; name another checkpoint with --checkpoint") from error

@@ -1,31 +1,27 @@
-"""Text in, text out: sentences are tokenized, batched by length, searched and put back in order.
+"""A trained model as an object that translates: a run comes in, translations go out."""
 
-A line that is longer than those the model has learned from is translated in pieces.
-"""
-
+import threading
 from collections.abc import Callable, Sequence
-from itertools import islice
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
-import torch
-
-from dragoman.batches.collate import collate_sources
 from dragoman.config import DecodingSettings, load_config
-from dragoman.decoding.search import beam_search, greedy_search
-from dragoman.decoding.splitting import Piece, join, split
-from dragoman.decoding.trained import Trained, load_trained
+from dragoman.corpus.text import is_unicode
+from dragoman.decoding.constraints import Terms, terms_of
+from dragoman.decoding.engine import Engine, EngineName, Precision
+from dragoman.decoding.engines import open_engine, open_ensemble
+from dragoman.decoding.glossary import Glossary
+from dragoman.decoding.torch_engine import TorchEngine
+from dragoman.decoding.trained import choose, load_model
+from dragoman.decoding.translate import LONGEST_TOKENS, Wanted, translate, translations
+from dragoman.decoding.translation import Translation
 from dragoman.distributed.group import pick_device
 from dragoman.errors import UserError
-from dragoman.model.transformer import Transformer
 from dragoman.rundir import RunDir
-from dragoman.tokenizer import Ids, Tokenizer
+from dragoman.tokenizer import Tokenizer
 
 MOST_BEAM = 100
 """As in a recipe."""
-LONGEST_TOKENS = 200
-LONGEST_TOKEN_CHARACTERS = 16
-"""SentencePiece learns no longer pieces, so a text's characters bound its tokens from below."""
 
 
 class Translator:
@@ -33,164 +29,199 @@ class Translator:
 
         translator = Translator.load("runs/demo")
         translator.translate(["The old baker sleeps."])
+        translator.translations(["The old baker sleeps."], candidates=3, aligned=True)
 
     It may be used by several threads at once.
     """
 
     def __init__(
-        self, trained: Trained, settings: DecodingSettings, longest: int, device: torch.device
+        self,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        steps: list[int],
+        settings: DecodingSettings,
+        longest: int,
+        open_torch: Callable[[], TorchEngine] | None = None,
     ) -> None:
-        """Sentences with more tokens than `longest` are translated in pieces."""
-        self.steps: list[int] = trained.steps
+        """Sentences with more tokens than `longest` are translated in pieces.
+
+        `open_torch` loads the same model for torch, which searches translations with terms of a
+        glossary; it is called when the first sentence has one. An engine of torch needs none.
+        """
+        self.steps: list[int] = steps
         """Steps of the checkpoints that the weights come from."""
-        self.device = device
-        self._trained, self._settings, self._longest = trained, settings, longest
+        self.engine = engine
+        self.tokenizer = tokenizer
+        self._settings, self._longest = settings, longest
+        self._open_torch = open_torch
+        self._torch: TorchEngine | None = None
+        self._opening = threading.Lock()
+        self._terms: Terms | None = None  # of the glossary used last
 
     @classmethod
     def load(
         cls,
-        run: str | Path,
-        checkpoint: str | int = "best",
+        run: str | Path | Sequence[str | Path],
+        checkpoint: str | int | Sequence[str | int] = "best",
         *,
         average: int = 1,
         device: Literal["auto", "cpu", "cuda"] = "auto",
+        engine: EngineName = "auto",
+        precision: Precision = "float32",
     ) -> Self:
         """Loads a checkpoint of a run: "best", "latest" or the number of a step.
 
+        Several runs, several checkpoints or both are an ensemble: each checkpoint of each run is a
+        model, and all translate together, with torch. They need the same vocabulary; the settings
+        for decoding are those of the first run.
+
         With `average` above 1, loads the mean of that many newest checkpoints instead. `device` is
-        "auto", "cpu" or "cuda", as training.device in a recipe.
+        "auto", "cpu" or "cuda", as training.device in a recipe. `engine` is "torch", "ctranslate2"
+        or "auto", which takes CTranslate2 on a CPU; only that computes with a `precision` of
+        "int16" or "int8".
         """
         if type(average) is not int or average < 1:
             raise UserError(f"average = {average!r} should be a number of at least 1")
-        if device not in ("auto", "cpu", "cuda"):
-            raise UserError(f"device = {device!r} should be auto, cpu or cuda")
-        directory = RunDir(Path(run))
-        chosen = pick_device(device)
-        trained = load_trained(directory, str(checkpoint), average, chosen)
-        if not directory.config.exists():  # checkpoints that were copied without their run
-            return cls(trained, DecodingSettings(), LONGEST_TOKENS, chosen)
-        config = load_config(directory.config)
-        return cls(trained, config.decoding, config.data.max_length, chosen)
+        for name, value, known in (
+            ("device", device, ("auto", "cpu", "cuda")),
+            ("engine", engine, get_args(EngineName)),
+            ("precision", precision, get_args(Precision)),
+        ):
+            if value not in known:
+                raise UserError(
+                    f"{name} = {value!r} should be {', '.join(known[:-1])} or {known[-1]}"
+                )
+        runs = [run] if isinstance(run, str | Path) else list(run)
+        checkpoints = [checkpoint] if isinstance(checkpoint, str | int) else list(checkpoint)
+        if not runs or not checkpoints:
+            raise UserError("no model was named; name at least one run and one checkpoint")
+        if average > 1 and len(checkpoints) > 1:
+            raise UserError(
+                f"average = {average} takes the newest checkpoints, and {len(checkpoints)} others "
+                "were named; leave one of them out"
+            )
+        directories = [RunDir(Path(each)) for each in runs]
+        chosen = [choose(each, str(name), average) for each in directories for name in checkpoints]
+        where = pick_device(device)
+        opened: Engine
+        if len(chosen) > 1:
+            opened = open_ensemble(chosen, where, engine, precision)
+        else:
+            opened = open_engine(directories[0], chosen[0], where, engine, precision)
+        settings, longest = DecodingSettings(), LONGEST_TOKENS
+        if directories[0].config.exists():  # else checkpoints that were copied without their run
+            config = load_config(directories[0].config)
+            settings, longest = config.decoding, config.data.max_length
+        steps = [step for each in chosen for step in each.steps]
+
+        def open_torch() -> TorchEngine:
+            return TorchEngine(load_model(chosen[0], where), chosen[0].tokenizer, where)
+
+        return cls(opened, chosen[0].tokenizer, steps, settings, longest, open_torch)
 
     def translate(
         self,
         sentences: Sequence[str],
         *,
         beam: int | None = None,
+        prefixes: Sequence[str] | None = None,
+        glossary: Glossary | None = None,
         done: Callable[[int], None] = lambda count: None,
     ) -> list[str]:
         """Translates sentences, one for one. `beam` is that of the recipe unless set; 1: greedy.
 
-        `done` is called with the number of sentences of each batch that has been translated.
+        The translation of a sentence begins with its prefix, if that is not empty, and contains the
+        terms that `glossary` has for it. `done` is called with the number of sentences of each
+        batch that has been translated.
         """
-        if isinstance(sentences, str | bytes):
-            raise UserError("translate takes a list of sentences; put the text into a list")
-        sentences = list(sentences)
-        for number, sentence in enumerate(sentences):
-            if not isinstance(sentence, str) or not _is_unicode(sentence):
-                raise UserError(f"sentences[{number}] = {sentence!r:.100} should be a text")
+        sentences, settings = self._checked(sentences, beam)
+        wanted = self._wanted(sentences, prefixes, glossary)
+        rest = settings, done, self._longest, wanted
+        return translate(self.engine, self.tokenizer, sentences, *rest)
+
+    def translations(
+        self,
+        sentences: Sequence[str],
+        *,
+        candidates: int = 1,
+        aligned: bool = False,
+        beam: int | None = None,
+        prefixes: Sequence[str] | None = None,
+        glossary: Glossary | None = None,
+        done: Callable[[int], None] = lambda count: None,
+    ) -> list[Translation]:
+        """Translates as `translate` does, and returns scores, and `candidates` of each sentence.
+
+        A beam narrower than `candidates` is widened to it. There are fewer where the search finds
+        no more different texts. With `aligned`, candidates have word alignments.
+        """
+        if type(candidates) is not int or not 1 <= candidates <= MOST_BEAM:
+            raise UserError(f"candidates = {candidates!r} should be a number from 1 to {MOST_BEAM}")
+        sentences, settings = self._checked(sentences, beam)
+        wanted = self._wanted(sentences, prefixes, glossary)._replace(
+            candidates=candidates, is_aligned=aligned, is_scored=True
+        )
+        rest = settings, done, self._longest, wanted
+        return translations(self.engine, self.tokenizer, sentences, *rest)
+
+    def _checked(
+        self, sentences: Sequence[str], beam: int | None
+    ) -> tuple[list[str], DecodingSettings]:
         settings = self._settings
         if beam is not None:
             if type(beam) is not int or not 1 <= beam <= MOST_BEAM:
                 raise UserError(f"beam = {beam!r} should be a number from 1 to {MOST_BEAM}")
             settings = settings.model_copy(update={"beam": beam})
-        return translate(
-            *(self._trained.model, self._trained.tokenizer, sentences, settings, self.device),
-            done=done,
-            longest=self._longest,
+        return _texts("sentences", sentences), settings
+
+    def _wanted(
+        self, sentences: list[str], prefixes: Sequence[str] | None, glossary: Glossary | None
+    ) -> Wanted:
+        given = [] if prefixes is None else _texts("prefixes", prefixes)
+        if prefixes is not None and len(given) != len(sentences):
+            raise UserError(
+                f"{len(given):,} prefixes were given for {len(sentences):,} sentences; give one "
+                "for each, an empty text for none"
+            )
+        for number, ids in enumerate(self.tokenizer.encode(given)):
+            if len(ids) > self._longest:
+                raise UserError(
+                    f"prefixes[{number}] has {len(ids) - 1:,} pieces, and the model writes at most "
+                    f"{self._longest - 1:,}; shorten it"
+                )
+        if glossary is None:
+            return Wanted(prefixes=given)
+        return Wanted(
+            prefixes=given, terms=self._terms_of(glossary), torch_engine=self._torch_engine
         )
+
+    def _terms_of(self, glossary: Glossary) -> Terms:
+        terms = self._terms
+        if terms is None or terms.glossary is not glossary:
+            self._terms = terms = terms_of(glossary, self.tokenizer)
+        return terms
+
+    def _torch_engine(self) -> TorchEngine:
+        if isinstance(self.engine, TorchEngine):
+            return self.engine
+        with self._opening:
+            if self._torch is None:
+                if self._open_torch is None:
+                    raise UserError("terms of a glossary need the engine torch; load it with that")
+                self._torch = self._open_torch()
+            return self._torch
 
     def __repr__(self) -> str:
         steps = " + ".join(f"{step:,}" for step in self.steps)
-        return f"<Translator: weights of step {steps} on {self.device}>"
+        return f"<Translator: weights of step {steps} with {self.engine.description}>"
 
 
-def translate(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    sentences: Sequence[str],
-    settings: DecodingSettings,
-    device: torch.device,
-    done: Callable[[int], None] = lambda count: None,
-    longest: int = LONGEST_TOKENS,
-) -> list[str]:
-    """Translates in evaluation mode; calls `done` after each batch. Empty sentences stay empty.
-
-    A sentence with more tokens than `longest`, its end included, is translated in pieces.
-    """
-    lines = [_pieces_of(sentence.strip(), tokenizer, longest) for sentence in sentences]
-    encoded = tokenizer.encode([piece.text for line in lines for piece in line])
-    translations = [""] * len(encoded)
-    was_training = model.training
-    model.eval()
-    try:
-        for numbers in _batches(encoded, settings.batch_tokens, settings.beam):
-            outputs = _search(model, tokenizer, [encoded[n] for n in numbers], settings, device)
-            for number, text in zip(numbers, tokenizer.decode(outputs), strict=True):
-                translations[number] = text
-            done(len(numbers))
-    finally:
-        model.train(was_training)
-    in_order = iter(translations)
-    return [join(line, list(islice(in_order, len(line)))) for line in lines]
-
-
-def _is_unicode(text: str) -> bool:
-    """Tells whether a text can be encoded; halves of surrogate pairs cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _pieces_of(sentence: str, tokenizer: Tokenizer, longest: int) -> list[Piece]:
-    """Returns the pieces of a sentence: itself if it is short enough."""
-    if len(sentence) < longest or (
-        len(sentence) <= longest * LONGEST_TOKEN_CHARACTERS
-        and len(tokenizer.encode([sentence])[0]) <= longest
-    ):
-        return [Piece(sentence)]
-
-    def tokens(texts: Sequence[str]) -> list[int]:
-        return [len(ids) - 1 for ids in tokenizer.encode(texts)]
-
-    return split(sentence, max(1, longest - 1), tokens)
-
-
-def _batches(encoded: Sequence[Ids], batch_tokens: int, beam: int) -> list[list[int]]:
-    """Returns batches of indices of sentences of similar length, longest first to fail early.
-
-    A batch holds `batch_tokens` padded source tokens for greedy search; a beam of four takes
-    four rows per sentence.
-    """
-    with_text = [number for number, ids in enumerate(encoded) if len(ids) > 1]
-    order = sorted(with_text, key=lambda number: -len(encoded[number]))
-    batches: list[list[int]] = []
-    while order:
-        size = max(1, batch_tokens // (beam * len(encoded[order[0]])))
-        batches.append(order[:size])
-        order = order[size:]
-    return batches
-
-
-def _search(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    encoded: Sequence[Ids],
-    settings: DecodingSettings,
-    device: torch.device,
-) -> list[Ids]:
-    batch = collate_sources(encoded, tokenizer.padding).to(device)
-    max_lengths = [int(settings.max_length_factor * len(ids)) + 10 for ids in encoded]
-    if settings.beam == 1:
-        return greedy_search(model, batch, tokenizer.start, tokenizer.end, max_lengths)
-    return beam_search(
-        model,
-        batch,
-        tokenizer.start,
-        tokenizer.end,
-        max_lengths,
-        settings.beam,
-        settings.length_penalty,
-    )
+def _texts(name: str, texts: Sequence[str]) -> list[str]:
+    """Returns a list of texts; refuses whatever else is given under this name."""
+    if isinstance(texts, str | bytes):
+        raise UserError(f"a translator takes a list of {name}; put the text into a list")
+    texts = list(texts)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str) or not is_unicode(text):
+            raise UserError(f"{name}[{number}] = {text!r:.100} should be a text")
+    return texts

@@ -26,7 +26,7 @@ class LiveFindings:
         gradient_bytes: int,
         evaluations: Sequence[Evaluated],
     ) -> None:
-        self.speed = LiveDiagnosis(hosts, gradient_bytes)
+        self.speed = LiveDiagnosis(config, hosts, gradient_bytes)
         self._config = config
         self._evaluations = list(evaluations)
 

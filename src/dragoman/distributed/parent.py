@@ -1,13 +1,27 @@
-"""Ends a rank when its parent process is gone, whatever it is waiting for."""
+"""Ends a process when its parent is gone, whatever it is waiting for."""
 
+import ctypes
 import os
 import signal
 import threading
 import time
 
+PR_SET_PDEATHSIG = 1
 POLL_EVERY_S = 0.5
 SAVING_S = 30.0
 """How long a rank without a parent may take to finish its step and save."""
+
+_libc = ctypes.CDLL(None)
+
+
+def end_with_parent(parent: int, number: int) -> None:
+    """Asks the kernel for this signal when the parent ends; exits if it already has.
+
+    The kernel watches the thread of the parent that has started this process.
+    """
+    _libc.prctl(PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 class ParentWatch:

@@ -1,20 +1,71 @@
-"""Evaluates a trained run: translates a held-out split, scores it and keeps the result."""
+"""Evaluates a trained run: translates a set of sentences, scores it and keeps the result."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeAlias
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
-from dragoman.config import load_config
-from dragoman.decoding.trained import load_trained
-from dragoman.decoding.translator import translate
+from dragoman.config import Config, load_config
+from dragoman.corpus.text import read_lines
+from dragoman.decoding.engine import EngineName, Precision
+from dragoman.decoding.engines import open_engine
+from dragoman.decoding.trained import choose
+from dragoman.decoding.translate import translate
 from dragoman.distributed.group import pick_device
-from dragoman.evaluation.metrics import score
-from dragoman.evaluation.scores import SAMPLES, ScoredSplit, samples_of, write_scores
-from dragoman.rundir import RunDir
-from dragoman.shards.passport import PreparedData
+from dragoman.errors import UserError
+from dragoman.evaluation.parallel_text import ParallelText, of_recipe
+from dragoman.evaluation.published import published_bleu
+from dragoman.evaluation.scores import (
+    SAMPLES,
+    BadTranslation,
+    ComparedMetric,
+    Comparison,
+    ScoredSplit,
+    samples_of,
+    write_scores,
+)
+from dragoman.evaluation.scoring import (
+    MetricScore,
+    all_metrics,
+    by_length,
+    compare,
+    measured,
+    worst,
+)
+from dragoman.rundir import RunDir, read_sentences
 
 ShowProgress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], None]]]
 """Given the number of sentences, opens what is called with how many more have been translated."""
+
+
+class Weights(NamedTuple):
+    """Which weights translate, and how they search."""
+
+    checkpoint: str = "best"
+    """best, latest or a step."""
+    average: int = 1
+    """Above 1: the mean of so many of the newest checkpoints."""
+    beam: int | None = None
+    """None: that of the recipe."""
+    engine: EngineName = "auto"
+    precision: Precision = "float32"
+
+
+class Extras(NamedTuple):
+    """What is measured beside BLEU, chrF and TER."""
+
+    published: bool = False
+    """BLEU of lower-cased text in tokens of Moses."""
+    comet: Path | None = None
+    """A COMET model."""
+    against: Path | None = None
+    """Another run, or a file of translations of the same sentences."""
+    worst: int = SAMPLES
+
+
+BEST = Weights()
+NO_EXTRAS = Extras()
 
 
 def show_nothing(total: int) -> AbstractContextManager[Callable[[int], None]]:
@@ -23,39 +74,140 @@ def show_nothing(total: int) -> AbstractContextManager[Callable[[int], None]]:
 
 def evaluate_run(
     run: RunDir,
-    split: str = "test",
-    checkpoint: str = "best",
-    average: int = 1,
-    beam: int | None = None,
+    text: ParallelText | str = "test",
+    weights: Weights = BEST,
+    extras: Extras = NO_EXTRAS,
     show_progress: ShowProgress = show_nothing,
 ) -> ScoredSplit:
-    """Returns the scores on test or validation, after writing them into the run directory.
+    """Returns the scores on a text, after writing them into the run directory.
 
-    `checkpoint` is best, latest or a step; `average` > 1 takes the mean of so many of the newest.
+    A name stands for the recipe's own test or validation set.
     """
-    device = pick_device("auto")
-    trained = load_trained(run, checkpoint, average, device)
     config = load_config(run.config)
-    sources, references = PreparedData.open(config.prepared_folder).text(split)
-    settings = config.decoding.model_copy(update={"beam": beam} if beam else {})
-    with show_progress(len(sources)) as advance:
-        translations = translate(
-            trained.model,
-            trained.tokenizer,
-            sources,
-            settings,
-            device,
-            done=advance,
-            longest=config.data.max_length,
-        )
+    text = of_recipe(config, text) if isinstance(text, str) else text
+    other = _other_translations(extras.against, text, weights, show_progress)
+    translated = _translate(run, config, text.sources, weights, show_progress)
+    language = config.data.target_language
+    both = translated.sentences, text.references
+    metrics = [measured(metric, *both) for metric in all_metrics(language)]
+    bleu, chrf = metrics[:2]
     scored = ScoredSplit(
-        split=split,
-        steps=trained.steps,
-        sentences=len(sources),
-        beam=settings.beam,
-        length_penalty=settings.length_penalty,
-        **score(translations, references, config.data.target_language)._asdict(),
-        samples=samples_of(sources, translations, references, SAMPLES),
+        split=text.name,
+        origin=text.origin,
+        steps=translated.steps,
+        sentences=len(text.sources),
+        beam=translated.beam,
+        length_penalty=config.decoding.length_penalty,
+        bleu=bleu.score,
+        chrf=chrf.score,
+        bleu_signature=bleu.signature,
+        chrf_signature=chrf.signature,
+        bleu_low=bleu.low,
+        bleu_high=bleu.high,
+        metrics=[*metrics, *_extra_metrics(extras, text, translated.sentences, language)],
+        by_length=by_length(*both, language),
+        worst=_worst(text, translated.sentences, extras.worst),
+        comparison=_comparison(extras.against, other, *both, language) if other else None,
+        samples=samples_of(text.sources, *both, SAMPLES),
     )
-    write_scores(run, scored, translations, references)
+    write_scores(run, scored, *both)
     return scored
+
+
+class Translated(NamedTuple):
+    sentences: list[str]
+    steps: list[int]
+    beam: int
+
+
+def _translate(
+    run: RunDir,
+    config: Config,
+    sources: Sequence[str],
+    weights: Weights,
+    show_progress: ShowProgress,
+) -> Translated:
+    chosen = choose(run, weights.checkpoint, weights.average)
+    engine = open_engine(run, chosen, pick_device("auto"), weights.engine, weights.precision)
+    changed = {"beam": weights.beam} if weights.beam else {}
+    settings = config.decoding.model_copy(update=changed)
+    with show_progress(len(sources)) as advance:
+        sentences = translate(
+            engine, chosen.tokenizer, sources, settings, advance, config.data.max_length
+        )
+    return Translated(sentences, chosen.steps, settings.beam)
+
+
+def _extra_metrics(
+    extras: Extras, text: ParallelText, translations: Sequence[str], language: str
+) -> list[MetricScore]:
+    found = []
+    if extras.published:
+        published = published_bleu(translations, text.references, language)
+        found.append(replace(published, name="BLEU, published form"))
+    if extras.comet:
+        # Imported here since it imports torch, and its own package takes seconds.
+        from dragoman.evaluation.comet import comet_score  # noqa: PLC0415
+
+        found.append(comet_score(extras.comet, text.sources, translations, text.references))
+    return found
+
+
+def _worst(text: ParallelText, translations: Sequence[str], most: int) -> list[BadTranslation]:
+    return [
+        BadTranslation(
+            line=sentence.number,
+            chrf=sentence.chrf,
+            source=text.sources[sentence.number - 1],
+            translation=translations[sentence.number - 1],
+            reference=text.references[sentence.number - 1],
+        )
+        for sentence in worst(translations, text.references, most)
+    ]
+
+
+def _other_translations(
+    against: Path | None, text: ParallelText, weights: Weights, show_progress: ShowProgress
+) -> list[str]:
+    """Returns the other system's translations of the same sentences; empty: there is no other.
+
+    Another run translates them now, unless it has kept its translations of exactly this text.
+    """
+    if against is None:
+        return []
+    if against.is_dir():
+        run = RunDir(against)
+        kept = read_sentences(run.evaluation_text(text.name, "translations"))
+        references = read_sentences(run.evaluation_text(text.name, "references"))
+        if kept and references == text.references:
+            return kept
+        best = weights._replace(checkpoint=BEST.checkpoint, average=BEST.average)
+        return _translate(run, load_config(run.config), text.sources, best, show_progress).sentences
+    lines = list(read_lines(against))
+    if len(lines) != len(text.references):
+        raise UserError(
+            f"{against}: has {len(lines):,} lines, and {text.name} has {len(text.references):,} "
+            "sentences; give one translation a line, in the same order"
+        )
+    return lines
+
+
+def _comparison(
+    against: Path | None,
+    others: Sequence[str],
+    ours: Sequence[str],
+    references: Sequence[str],
+    language: str,
+) -> Comparison:
+    return Comparison(
+        other=str(against),
+        metrics=[
+            ComparedMetric(
+                name=each.name,
+                other=each.other,
+                **each.difference._asdict(),
+                is_better=each.is_better,
+            )
+            for each in compare(ours, others, references, language)
+        ],
+    )

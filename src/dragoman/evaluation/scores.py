@@ -1,33 +1,79 @@
-"""evaluation-<split>.json: the scores of a trained model on a split. Without torch."""
+"""evaluation-<name>.json: the scores of a trained model on one set of sentences. Without torch."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from dragoman.evaluation.scoring import LengthGroup, MetricScore
 from dragoman.rundir import RunDir, read_json, write_json, write_sentences
 
 SAMPLES = 20
 """Translations that are kept beside the scores, for a person to read."""
 
 
+class BadTranslation(BaseModel):
+    """One of the sentences that share the fewest characters with their reference."""
+
+    model_config = ConfigDict(frozen=True)
+
+    line: int
+    chrf: float
+    source: str
+    translation: str
+    reference: str
+
+
+class ComparedMetric(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    other: float
+    """The other system's score."""
+    gain: float
+    """Of this system over the other."""
+    low: float
+    """With `high` the 95 % interval of the gain."""
+    high: float
+    p: float
+    is_better: bool | None
+    """None: the choice of sentences alone could have made the difference."""
+
+
+class Comparison(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    other: str
+    """A run, or a file of translations."""
+    metrics: list[ComparedMetric]
+
+
 class ScoredSplit(BaseModel):
+    """Keys with defaults were added later: files of older versions lack them."""
+
     model_config = ConfigDict(frozen=True)
 
     split: str
+    """Name of the set: test and validation are those of the recipe."""
+    origin: str = ""
+    """Where its sentences come from."""
     steps: list[int]
     """Of the checkpoints whose weights were averaged; one step: of that checkpoint alone."""
     sentences: int
     beam: int
     length_penalty: float | None = None
-    """None: written before it was kept."""
     bleu: float
     chrf: float
     bleu_signature: str
     chrf_signature: str
     bleu_low: float | None = None
-    """With bleu_high the 95 % interval; None: written before there was one."""
+    """With bleu_high the 95 % interval."""
     bleu_high: float | None = None
+    metrics: list[MetricScore] = []
+    """BLEU, chrF and TER, and what was asked for beside them."""
+    by_length: list[LengthGroup] = []
+    worst: list[BadTranslation] = []
+    comparison: Comparison | None = None
     samples: list[dict[str, str]] = []
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dragoman.errors import StorageError
-from dragoman.evaluation.significance import bleu_difference, bleu_for, sentence_counts
+from dragoman.evaluation.metrics import bleu_for
+from dragoman.evaluation.significance import score_difference
 from dragoman.rundir import RunDir, read_sentences, write_sentences
 
 
@@ -51,7 +52,6 @@ class Translations:
         if not best or len(best) != len(translations):
             return ComparedWithBest(None, None)
         bleu = bleu_for(self._language)
-        difference = bleu_difference(
-            sentence_counts(bleu, best, references), sentence_counts(bleu, translations, references)
-        )
+        before, now = (bleu.counts(texts, references) for texts in (best, translations))
+        difference = score_difference(bleu, before, now)
         return ComparedWithBest(best_step, difference.p)

@@ -64,6 +64,15 @@ class CrossAttention(nn.Module):
         attended = _attend(query, source, self.dropout, mask)
         return _join_heads(attended, self.output)
 
+    def weights(self, x_BTD: Tensor, source: KeysValues, mask: Tensor | None) -> Tensor:
+        """Returns how much each position attends to each source token, the mean of all heads."""
+        (query_BHTK,) = _split_heads(self.query(x_BTD), 1, self.heads)
+        scores_BHTS = query_BHTK @ source.keys_BHLK.mT * query_BHTK.shape[-1] ** -0.5
+        if mask is not None:
+            scores_BHTS = scores_BHTS.masked_fill(~mask, -torch.inf)
+        weights_BTS: Tensor = scores_BHTS.softmax(dim=-1).mean(dim=1)
+        return weights_BTS
+
 
 def _attend(
     query_BHLK: Tensor,

@@ -81,6 +81,18 @@ class Transformer(nn.Module):
             longer.append(seen)
         return self.decoder_norm(x_R1D).squeeze(1), Prefix(tuple(longer), prefix.length + 1)
 
+    def attention(self, source: Source, target_BT: Tensor) -> Tensor:
+        """Returns [B, T, S]: what each position attends to in the source while it is predicted.
+
+        Of the decoder's layer `alignment_layer`, averaged over heads; for a model in evaluation
+        mode. `target_BT` begins with the start piece, as in `forward`.
+        """
+        last = alignment_layer(len(self.decoder))
+        x_BTD = self._embed(target_BT)
+        for layer, looked_up in zip(self.decoder[:last], source.layers[:last], strict=True):
+            x_BTD = layer(x_BTD, looked_up, source.mask)
+        return self.decoder[last].attention(x_BTD, source.layers[last], source.mask)
+
     @property
     def output_weight(self) -> Tensor:
         return self.embedding.weight
@@ -140,6 +152,10 @@ class DecoderLayer(nn.Module):
         together = (x_R1D + attended).view(sentences, -1, width)
         return self._rest(together, source, source_mask).view(-1, 1, width), seen
 
+    def attention(self, x_BTD: Tensor, source: KeysValues, source_mask: Tensor | None) -> Tensor:
+        x_BTD = x_BTD + self.self_attention(self.self_norm(x_BTD), causal=True)
+        return self.cross_attention.weights(self.cross_norm(x_BTD), source, source_mask)
+
     def _rest(self, x_BTD: Tensor, source: KeysValues, source_mask: Tensor | None) -> Tensor:
         looked_up = self.cross_attention(self.cross_norm(x_BTD), source, source_mask)
         x_BTD = self.dropout.add(x_BTD, looked_up)
@@ -174,15 +190,28 @@ def _layers(kind: type[_Layer], settings: ModelSettings, count: int) -> Sequence
     return cast(Sequence[_Layer], nn.ModuleList(kind(settings) for _ in range(count)))
 
 
+def alignment_layer(decoder_layers: int) -> int:
+    """Returns which layer of the decoder attends to the source words that it translates.
+
+    The last but one, as Garg et al. (2019) found: the last one already prepares the next piece.
+    """
+    return max(0, decoder_layers - 2)
+
+
 def sinusoids(first: int, length: int, width: int, device: torch.device) -> Tensor:
-    """Returns positions as [length, width]: sines in the first half, cosines in the second."""
+    """Returns positions as [length, width]: sines in the first half, cosines in the second.
+
+    The first token of a sentence, `first` = 0, has the angles of position 1, as in CTranslate2 and
+    in M2M100 with padding id 0. A change here makes another model of the same weights: it needs a
+    new `checkpoints.names.FORMAT`.
+    """
     end = first + length
     return _sinusoid_table(1 << (end - 1).bit_length(), width, device)[first:end]
 
 
 @lru_cache(maxsize=8)
 def _sinusoid_table(length: int, width: int, device: torch.device) -> Tensor:
-    position_L1 = torch.arange(length, device=device, dtype=torch.float32)[:, None]
+    position_L1 = torch.arange(1, length + 1, device=device, dtype=torch.float32)[:, None]
     rates = torch.exp(
         torch.arange(width // 2, device=device) * (-math.log(10_000.0) / max(1, width // 2 - 1))
     )

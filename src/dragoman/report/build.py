@@ -31,11 +31,13 @@ from dragoman.report.content import (
 from dragoman.report.curves import step_curves, step_times, thinned
 from dragoman.report.host_curves import host_curves
 from dragoman.report.state import state_of
+from dragoman.telemetry.events import Evaluated
 from dragoman.training.schedule import learning_rate
 
 
 def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
     config, evaluations = run.config, run.evaluations
+    newest = _newest_scored(run)
     rate = learning_rate(config.schedule, config.model.width, config.training.steps)
     return Report(
         format=FORMAT,
@@ -47,8 +49,8 @@ def report_of(run: RunFacts, diagnosis: Diagnosis) -> Report:
         answers=[_answer(run, *answer) for answer in diagnosis.answers.items()],
         also=[_answer(run, *answer) for answer in diagnosis.also.items()],
         evaluations=[Evaluation.model_validate(evaluated) for evaluated in thinned(evaluations)],
-        bleu_signature=evaluations[-1].bleu_signature if evaluations else "",
-        chrf_signature=evaluations[-1].chrf_signature if evaluations else "",
+        bleu_signature=newest.bleu_signature if newest else "",
+        chrf_signature=newest.chrf_signature if newest else "",
         scores=[Score.model_validate(scored) for scored in run.record.scored],
         attempts=[AttemptContent.model_validate(attempt) for attempt in run.attempts],
         faults=[FaultContent.model_validate(fault) for fault in run.faults.faults],
@@ -115,10 +117,17 @@ def _incidents(attempts: Sequence[Attempt]) -> list[IncidentContent]:
     ]
 
 
+def _newest_scored(run: RunFacts) -> Evaluated | None:
+    """Returns the last evaluation, without one whose scores are still computed beside training."""
+    scored = [evaluated for evaluated in run.evaluations if evaluated.bleu is not None]
+    return next(reversed(scored or run.evaluations), None)
+
+
 def _translations(run: RunFacts) -> list[SampleSet]:
     """Returns those of the scored sets, and of the last evaluation during training."""
     recorded = [(s.split, s.steps[-1], s.samples) for s in run.record.scored if s.steps]
-    recorded += [("validation", e.step, e.samples) for e in run.evaluations[-1:]]
+    newest = _newest_scored(run)
+    recorded += [("validation", newest.step, newest.samples)] if newest else []
     return [
         SampleSet(split=split, step=step, samples=[_sample(sample) for sample in samples])
         for split, step, samples in recorded

@@ -38,14 +38,18 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines over the steps or over time."""
+    """Lines over the steps, over time, or over another number."""
 
     title: str
     value_title: str
     number_format: str
     """The same for Python and for Plotly: .3f"""
     lines: Sequence[Line]
-    axis: Literal["steps", "time"] = "steps"
+    axis: Literal["steps", "time", "number"] = "steps"
+    axis_title: str = ""
+    """Of another number, with its unit."""
+    is_logarithmic: bool = False
+    """Both axes, for what spans orders of magnitude; with `axis` number."""
     spread: Literal["error bars", "band"] = "error bars"
     """How lows and highs are drawn."""
     shows_zero: bool = True

@@ -84,12 +84,14 @@ def _chart(chart: Chart) -> Figure:
         opacity = 0.25 / max(1, len(banded))
         traces += [_band(line, color, opacity, is_time) for line, color in banded]
     traces += [_trace(line, chart, color) for line, color in drawn]
-    xaxis = _TIME_AXIS if is_time else _STEP_AXIS
+    xaxis = {"time": _TIME_AXIS, "steps": _STEP_AXIS, "number": _number_axis(chart)}[chart.axis]
     yaxis: Figure = {
         "title": {"text": escape(chart.value_title), "standoff": 12},
         "hoverformat": chart.number_format,
         "rangemode": "tozero" if chart.shows_zero else "normal",
     }
+    if chart.is_logarithmic:
+        yaxis |= {"type": "log", "dtick": 1}
     if chart.value_range:
         yaxis["range"] = list(chart.value_range)
     shows_legend = len(chart.lines) > 1
@@ -97,6 +99,13 @@ def _chart(chart: Chart) -> Figure:
         "data": traces,
         "layout": _layout(xaxis, yaxis, showlegend=shows_legend, hovermode="x unified"),
     }
+
+
+def _number_axis(chart: Chart) -> Figure:
+    title = {"text": escape(chart.axis_title), "standoff": 8}
+    hovered = {"text": f"{escape(chart.axis_title)}: %{{x:,}}"}
+    scale = {"type": "log"} if chart.is_logarithmic else {"rangemode": "tozero"}
+    return {"title": title, "unifiedhovertitle": hovered, "tickformat": ",", **scale}
 
 
 def _colors(lines: Sequence[Line]) -> list[str]:

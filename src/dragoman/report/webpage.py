@@ -39,6 +39,23 @@ POLICY = (
 def to_html(document: Document) -> str:
     title = escape(document.title)
     also = [_question(question) for question in document.also]
+    head = f"""<h1>{title}</h1>
+<p>{escape(document.subtitle)}</p>
+<p class="lead">{escape(document.lead)}</p>
+{code_html(document.command)}"""
+    body = f"""<ol class="cards">
+{_lines(_card(question) for question in document.questions)}
+</ol>
+{_to_do(document.to_do)}
+<nav>{_links(document)}</nav>
+{_lines(_question(question) for question in document.questions)}
+{_group("Also found", also) if also else ""}
+{_group("The run itself", [appendix_html(appendix) for appendix in document.appendices])}"""
+    return page_html(document.title, head, body)
+
+
+def page_html(title: str, head: str, body: str) -> str:
+    """Returns a whole page in the look of the report, from a title and two pieces of HTML."""
     # The text comes first and the library, 5 MB of it, last: the page can be read at once.
     return f"""<!doctype html>
 <html lang="en">
@@ -47,26 +64,16 @@ def to_html(document: Document) -> str:
 <meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{title}</title>
+<title>{escape(title)}</title>
 <style>
 {_shipped("page.css")}</style>
 </head>
 <body>
 <header>
-<h1>{title}</h1>
-<p>{escape(document.subtitle)}</p>
-<p class="lead">{escape(document.lead)}</p>
-{_code(document.command)}
+{head}
 </header>
 <main>
-<ol class="cards">
-{_lines(_card(question) for question in document.questions)}
-</ol>
-{_to_do(document.to_do)}
-<nav>{_links(document)}</nav>
-{_lines(_question(question) for question in document.questions)}
-{_group("Also found", also) if also else ""}
-{_group("The run itself", [_appendix(appendix) for appendix in document.appendices])}
+{body}
 </main>
 <script>{plotly.offline.get_plotlyjs()}</script>
 <script>
@@ -123,13 +130,13 @@ def _to_do(to_do: Sequence[ToDo]) -> str:
 
 def _advice(advice: AdviceContent) -> str:
     saves = f' <span class="saves">{escape(advice.saves)}</span>' if advice.saves else ""
-    code = _code(advice.command, advice.is_recipe)
+    code = code_html(advice.command, advice.is_recipe)
     if advice.recipe:
-        code += f"or, in a recipe:{_code(advice.recipe, is_recipe=True)}"
+        code += f"or, in a recipe:{code_html(advice.recipe, is_recipe=True)}"
     return f"{escape(advice.text)}{saves}{code}"
 
 
-def _code(command: str, is_recipe: bool = False) -> str:
+def code_html(command: str, is_recipe: bool = False) -> str:
     """Returns what to type, or to write into the recipe; page.js adds a button that copies it."""
     if not command:
         return ""
@@ -178,7 +185,7 @@ def _evidence(question: QuestionSection) -> str:
     return table
 
 
-def _appendix(appendix: Appendix) -> str:
+def appendix_html(appendix: Appendix) -> str:
     blocks = _lines(_block(block) for block in appendix.blocks)
     return (
         f'<section id="{escape(appendix.anchor)}">\n<h2>{escape(appendix.title)}</h2>\n'

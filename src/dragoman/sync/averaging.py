@@ -24,7 +24,7 @@ def average_changes(changes: Sequence[Tensor], islands: Islands, wire: WireKind)
 
     Collective: every rank must call, with the same shapes in the same order.
     """
-    if islands.count == 1:
+    if islands.count == 1 or not changes:  # a fragment beside one large tensor may have none
         return MeanChange(list(changes), [])
     mean, not_finite = list(changes), []
     if islands.rank_leads:

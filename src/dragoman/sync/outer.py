@@ -4,10 +4,10 @@ The mean of all islands' changes takes the place of a gradient, and SGD with mom
 optimizer: SlowMo (Wang et al. 2020) for `sync.mode` local, DiLoCo (Douillard et al. 2023), with
 Nesterov's momentum, for diloco. Islands keep the moments of their own optimizers.
 
-A change is sent fragment by fragment while the islands compute on (`sync/fragments.py`). When the
-mean arrives, an island takes the common weights and adds what it has learned since its change has
-departed (`sync.mixing`). Streaming DiLoCo (Douillard et al. 2025) mixes both with fixed shares
-instead, by which a part of that work is lost.
+A change is sent fragment by fragment while the islands compute on (`distributed/fragments.py`).
+When the mean arrives, an island takes the common weights and adds what it has learned since its
+change has departed (`sync.mixing`). Streaming DiLoCo (Douillard et al. 2025) mixes both with fixed
+shares instead, by which a part of that work is lost.
 """
 
 import logging
@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from torch.futures import Future
 
 from dragoman.config import SyncSettings
+from dragoman.distributed.fragments import FragmentSchedule, cut
 from dragoman.sync.averaging import MeanChange, average_changes
 from dragoman.sync.courier import Courier
-from dragoman.sync.fragments import FragmentSchedule, cut
 from dragoman.sync.islands import Islands
 
 logger = logging.getLogger(__name__)

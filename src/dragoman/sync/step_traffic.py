@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from dragoman.config import SyncSettings
+from dragoman.distributed.fragments import FragmentSchedule, cut
 from dragoman.distributed.group import Group
 from dragoman.distributed.interfaces import interface_between_ranks
 from dragoman.distributed.ring_bytes import bytes_of_mode, bytes_per_step, on_the_wire
-from dragoman.sync.fragments import FragmentSchedule, cut
 from dragoman.telemetry.sensors.interface import (
     InterfaceCounters,
     packet_size,
@@ -35,6 +35,8 @@ class StepTraffic:
         self._sizes, self._hosts = sizes, len({*hosts})
         self._sharding = sharding
         self._before: InterfaceCounters | None = None
+        self._last: InterfaceCounters | None = None
+        """At the end of the last step, if nothing but steps has sent anything since."""
         self.follow(settings)
 
     def follow(self, settings: SyncSettings) -> None:
@@ -50,12 +52,22 @@ class StepTraffic:
         """To make everything common once."""
         if settings.group == "host" and self._hosts == 1:
             is_local = False  # all ranks are one island
+        self._goes_on_between_steps = is_local
+        self._last = None
         self._fragments = FragmentSchedule.of(settings) if is_local else FragmentSchedule(1)
         members = cut(self._sizes, self._fragments.fragments)
         self._shares = [sum(self._sizes[at] for at in each) / parameters for each in members]
 
     def begin_step(self) -> None:
-        self._before = read_interface_counters(self._interface) if self._interface else None
+        """Fragments set out at the end of a step: what a fast link has sent of them before the next
+        one begins is that one's."""
+        self._before = self._last if self._goes_on_between_steps else None
+        if self._before is None and self._interface:
+            self._before = read_interface_counters(self._interface)
+
+    def leave_out(self) -> None:
+        """What was sent since the last step is no step's, but that of a save or an evaluation."""
+        self._last = None
 
     def of_step(self, step: int, is_last: bool = False) -> dict[str, float]:
         """Returns the bytes since the step began; empty where nothing can be counted.
@@ -63,7 +75,7 @@ class StepTraffic:
         What is predicted of a fragment is spread over the steps in which it may travel; a fast link
         has sent it sooner. At the end of the last step everything is made common.
         """
-        now = read_interface_counters(self._interface) if self._interface else None
+        self._last = now = read_interface_counters(self._interface) if self._interface else None
         if now is None or self._before is None:
             return {}
         sent, received = now.since(self._before)

@@ -105,6 +105,7 @@ class Evaluated:
     bleu_signature: str
     chrf_signature: str
     is_best: bool
+    """Of losses whose scores are still computed beside training and decide: false."""
     seconds: float
     samples: list[dict[str, str]] = field(default_factory=list)
     validation_loss_error: float | None = None
@@ -118,6 +119,11 @@ class Evaluated:
     bleu_gain_p: float | None = None
     """How probable a BLEU difference of this size to that one is by the choice of sentences alone
     (paired resampling, both directions)."""
+    arrived_step: int | None = None
+    """Of scores that were computed beside training: the step that was done when they were there.
+    An event with the losses alone, and their seconds, came before it. None: of all others."""
+    beside_s: float | None = None
+    """How long that took beside training; `seconds` are those in which training stood still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +234,38 @@ class SyncChosen:
 
 
 @dataclass(frozen=True, slots=True)
+class ForecastMade:
+    """What was forecast before the attempt began, from what a check of its hosts had measured."""
+
+    ranks: int
+    hosts: list[str]
+    """Whom it was made for."""
+    checked_at: float
+    """When they were measured, in seconds since 1970."""
+    step_s: float
+    step_low_s: float
+    """With step_high_s the interval that should hold the mean step."""
+    step_high_s: float
+    compute_s: float
+    """Of a step, on the slowest rank."""
+    exposed_s: float
+    """Of a step: what no computing hides of its communication."""
+    bytes_per_step: float
+    """Sent by a host."""
+    hours: float | None = None
+    """Of the whole run; None: its length is not known."""
+    cost: float | None = None
+    """Of the whole run; None: no price is known, or no length."""
+    currency: str = ""
+    host_prices: dict[str, float] = field(default_factory=dict)
+    """Host -> its price per hour, where one is known."""
+    sent_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    """Host -> the most that it could send to any other, measured."""
+    received_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    """Host -> the most that it could receive from any other, measured."""
+
+
+@dataclass(frozen=True, slots=True)
 class EventsDropped:
     """What is missing in this file, because the disk was too slow or refused to write."""
 
@@ -249,6 +287,7 @@ Event: TypeAlias = (
     | ClockOffset
     | DeviceFound
     | SyncChosen
+    | ForecastMade
     | EventsDropped
 )
 
@@ -264,6 +303,7 @@ KINDS: dict[str, type[Any]] = {
     "clock": ClockOffset,
     "device": DeviceFound,
     "sync-chosen": SyncChosen,
+    "forecast": ForecastMade,
     "dropped": EventsDropped,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}

@@ -11,21 +11,19 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from dragoman.batches.loader import StepBatches
 from dragoman.config import Config, SyncSettings
 from dragoman.distributed.group import Group
-from dragoman.distributed.sync_forecast import (
-    LADDER,
+from dragoman.forecast.sync_modes import (
     LARGEST_SHARE,
     Forecast,
     Link,
     Workload,
     bucket_mb_for,
     choose,
-    explicit_keys,
     forecast,
+    in_a_word,
+    ladder_for,
 )
 from dragoman.sync.link import measure_link
 from dragoman.telemetry.events import StepDone, SyncChosen
@@ -37,6 +35,8 @@ WATCHED_STEPS = 24
 """Over which the watch takes means: a multiple of all windows of the ladder."""
 WORTH_LOOKING = 1.5
 """Times the share of computing that may be exposed."""
+CLEARLY_WORSE = 2.0
+"""Times the waiting for which a look has found nothing better: it is worth another one at once."""
 LOOK_AGAIN_S = 600.0
 """After which a faster network would be noticed."""
 MOST_PATIENCE = 5
@@ -84,27 +84,6 @@ class Choice(NamedTuple):
         ]
 
 
-def in_a_word(settings: SyncSettings) -> str:
-    """Returns the keys that make these settings, such as: local local_steps=8 wire=4bit."""
-    keys = explicit_keys(settings)
-    others = (f"{key}={value}" for key, value in keys.items() if key != "mode")
-    return " ".join([str(keys["mode"]), *others])
-
-
-def ladder_for(config: Config) -> list[SyncSettings]:
-    """Returns the modes that go with the rest of a recipe, the mildest first."""
-    tree = config.model_dump()
-    found = []
-    for settings in LADDER:
-        group = config.sync.group if settings.is_local else "rank"
-        sync = settings.model_dump() | {"group": group}
-        try:
-            found.append(type(config).model_validate({**tree, "sync": sync}).sync)
-        except ValidationError:
-            continue
-    return found
-
-
 def rehearse(updater: Updater, work: StepBatches) -> Computing:
     """Measures a step's computing on this rank; its gradients are discarded.
 
@@ -130,7 +109,10 @@ def look(
     workload = Workload(parameters, group.ranks, ranks_on_host, len({*hosts}), *slowest)
     # All on rank 0, since clocks and rounding might differ.
     link, workload = Link(*group.broadcast(link)), Workload(*group.broadcast(workload))
-    ladder = [with_buckets(settings, link) for settings in ladder_for(config)]
+    allowed = ladder_for(config)
+    if config.sync.group == "host" and workload.hosts == 1:  # whose workers never part
+        allowed = [settings for settings in allowed if not settings.is_local]
+    ladder = [with_buckets(settings, link) for settings in allowed]
     forecasts, chosen = choose(workload, link, ladder)
     return Choice(link, workload, forecasts, chosen)
 
@@ -159,8 +141,16 @@ def worth_a_change(choice: Choice, current: SyncSettings) -> bool:
 class NetworkWatch:
     """Knows on each rank how long steps compute, and on rank 0 whether to look again."""
 
-    def __init__(self, settings: SyncSettings, elapsed_s: float, fruitless_looks: int = 0) -> None:
-        """After each look that changes nothing, the next one waits twice as long."""
+    def __init__(
+        self,
+        settings: SyncSettings,
+        elapsed_s: float,
+        fruitless_looks: int = 0,
+        known_waits: float = 0.0,
+    ) -> None:
+        """After each look that changes nothing, the next one waits twice as long, unless steps wait
+        clearly longer than then (`known_waits`, as a share of computing)."""
+        self._known_waits = known_waits
         self._is_mildest = settings.mode == "fp32"
         self._looked_s, self.fruitless_looks = elapsed_s, fruitless_looks
         self._patience = 2 ** min(fruitless_looks, MOST_PATIENCE)
@@ -182,11 +172,19 @@ class NetworkWatch:
             statistics.median(each.backward_s for each in self._computed),
         )
 
+    def waits(self) -> float:
+        """Returns how long steps wait for the network, as a share of computing."""
+        return statistics.fmean(self._exposed_s) / max(self.computing().compute_s, 1e-9)
+
     def looks_again(self, elapsed_s: float) -> bool:
-        if self._steps < WATCHED_STEPS * self._patience:
+        if self._steps < WATCHED_STEPS:
             return False
-        waits = statistics.fmean(self._exposed_s) / max(self.computing().compute_s, 1e-9)
-        if waits > WORTH_LOOKING * LARGEST_SHARE:
+        waits = self.waits()
+        is_patient = self._steps >= WATCHED_STEPS * self._patience
+        is_worse = waits > CLEARLY_WORSE * self._known_waits
+        if waits > WORTH_LOOKING * LARGEST_SHARE and (is_patient or is_worse):
             return True
+        if not is_patient:
+            return False
         waited_s = elapsed_s - self._looked_s
         return not self._is_mildest and waited_s >= self._patience * LOOK_AGAIN_S

@@ -94,6 +94,7 @@ class Checkpointer:
             settings.hours_between_failures, settings.lost_minutes, state.elapsed_s
         )
         self._last_step = state.step
+        self._saving_step: int | None = None
 
     def __enter__(self) -> "Checkpointer":
         return self
@@ -110,6 +111,10 @@ class Checkpointer:
         Training does not wait for a slow disk, and saves as soon as it is ready.
         """
         return self._saver.is_busy
+
+    def is_saving(self, step: int) -> bool:
+        """Returns whether this attempt's checkpoint of a step is still on its way to this disk."""
+        return self._saving_step == step
 
     def is_due(self, state: RunState, step_s: float) -> bool:
         """Returns whether to save after the next step, which takes so long, as rank 0 sees it."""
@@ -134,8 +139,10 @@ class Checkpointer:
             self._settings.keep_last,
             keep=[int(step) for step in state.scores] if self._settings.keep_best else [],
             trusted_step=state.divergence.trusted_step,
+            scored_later=state.pending.step if state.pending else None,
             best_step=state.best_step,
         )
+        self._saving_step = state.step
         self._begin(state, updater, place, must)
         self._clock.begun(state.elapsed_s)
         self._last_step = state.step
@@ -214,6 +221,8 @@ class Checkpointer:
         results = self._saver.results()
         self._clock.step(step_s, while_saving=self._saver.is_busy or bool(results))
         for saved in results:
+            if (saved.root, saved.step) == (self.roots[0], self._saving_step):
+                self._saving_step = None
             if saved.root == self.roots[0] and saved.error:
                 self._clock.failed(saved.in_flight_s)
             elif saved.root == self.roots[0]:

@@ -39,12 +39,16 @@ FREE_KEYS = (
     "evaluation.translate_sentences",
     "evaluation.samples",
     "evaluation.beam",  # not best_by: no loss is better than the best BLEU, and patience would end
+    "evaluation.beside",
+    "evaluation.beside_threads",
     "decoding",
     "checkpoints",
     "telemetry",
     "preemption",
     "cost",
 )
+LEADING_KEYS = ("sync.accumulate", "sync.local_steps")
+"""From which other keys follow, beside modes and kinds."""
 # What may differ between the ranks of one attempt: where a host has its files, and whose host it
 # is. Everything else decides when ranks meet, and a rank that comes at another time would wait for
 # ever.
@@ -110,7 +114,7 @@ def withdraw_claim(run: RunDir) -> None:
     """Removes what `claim_run` wrote for a run that was refused before it had begun."""
     if has_begun(run):
         return
-    for path in (run.config, run.id, run.status, run.root / LOCK):
+    for path in (run.config, run.id, run.status, run.check, run.root / LOCK):
         path.unlink(missing_ok=True)
     with suppress(OSError):  # something else is in it
         run.root.rmdir()
@@ -148,7 +152,7 @@ def with_micro_batch(config: Config, tokens: int | Literal["auto"]) -> Config:
 def incompatible_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:
     """Returns (key, old, new) of every difference that would make it another run.
 
-    Modes and kinds come first, since the other keys of their sections follow from them.
+    Those come first from which others follow, also such as nobody has set.
     """
     old, new = _flat(before.model_dump()), _flat(now.model_dump())
     free = list(FREE_KEYS)
@@ -157,7 +161,8 @@ def incompatible_changes(before: Config, now: Config) -> list[tuple[str, Any, An
     if "auto" in (before.training.micro_batch_tokens, now.training.micro_batch_tokens):
         free.append("training.micro_batch_tokens")  # either becomes the number that is found
     keys = sorted(
-        old.keys() | new.keys(), key=lambda key: (not key.endswith((".mode", ".kind")), key)
+        old.keys() | new.keys(),
+        key=lambda key: (not key.endswith((".mode", ".kind")), key not in LEADING_KEYS, key),
     )
     return [
         (key, old.get(key), new.get(key))

@@ -1,20 +1,18 @@
 """What a run learns from: its training pairs, and how they are cut into batches and steps."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.batches.loader import Loader
-from dragoman.batches.merges import Merges
-from dragoman.batches.plan import BatchPlan, Lengths
-from dragoman.batches.subword_dropout import SubwordDropout, growth
-from dragoman.config import Config, TrainingSettings
+from dragoman.batches.plan import BatchPlan
+from dragoman.batches.subword_dropout import SubwordDropout
+from dragoman.config import Config
 from dragoman.distributed.consensus import all_or_none
 from dragoman.distributed.group import Group
-from dragoman.errors import UserError
 from dragoman.shards.files import Shards
 from dragoman.shards.passport import PreparedData
 from dragoman.tokenizer import Tokenizer
+from dragoman.training.batch_plan import last_planned_step, plan_batches, subword_dropout_of
 
 
 @dataclass(frozen=True)
@@ -45,54 +43,3 @@ def open_training_data(prepared: PreparedData, config: Config, group: Group) -> 
     dropout = all_or_none(group, lambda: subword_dropout_of(tokenizer, config.training))
     plan = all_or_none(group, lambda: plan_batches(shards, config, group.ranks, dropout))
     return TrainingData(tokenizer, shards, plan, dropout, last_planned_step(config, plan))
-
-
-def subword_dropout_of(tokenizer: Tokenizer, settings: TrainingSettings) -> SubwordDropout | None:
-    """Returns what re-segments words, or None; refuses tokenizers that have no merges."""
-    if not settings.subword_dropout:
-        return None
-    merges = Merges(tokenizer.model, f"training.subword_dropout = {settings.subword_dropout}")
-    return SubwordDropout(merges, settings.subword_dropout, settings.seed)
-
-
-def plan_batches(
-    shards: Shards, config: Config, ranks: int, dropout: SubwordDropout | None = None
-) -> BatchPlan:
-    settings = config.training
-    longest = int(shards.lengths().max(initial=0))
-    if settings.passes > 1 and settings.pairs_fill_tokens < longest:
-        raise UserError(
-            f"the longest training pair has {longest} pieces on one side, and twice that, as "
-            f"training.r_drop = {settings.r_drop} computes it, is more than "
-            f"training.micro_batch_tokens = {settings.micro_batch_limit}; raise that, or lower "
-            "data.max_length"
-        )
-    lengths = expected_lengths(shards, dropout, settings.pairs_fill_tokens)
-    plan = BatchPlan(lengths, settings.tokens_per_update, settings.pairs_fill_tokens, settings.seed)
-    if ranks > plan.micro_batches_per_step:
-        raise UserError(
-            f"{ranks} workers, but a step has only {plan.micro_batches_per_step} micro-batches to "
-            "share out; start fewer workers, or lower training.micro_batch_tokens "
-            f"(now {settings.micro_batch_limit}) in a new run"
-        )
-    return plan
-
-
-def expected_lengths(
-    shards: Shards, dropout: SubwordDropout | None, longest: int = sys.maxsize
-) -> Lengths:
-    """Returns the lengths with which batches are planned; `longest` as in `Growth.planned`."""
-    lengths = shards.lengths()
-    if not dropout or not len(lengths):
-        return lengths
-    return growth(shards, dropout).planned(lengths, longest)
-
-
-def last_planned_step(config: Config, plan: BatchPlan) -> int | None:
-    """Returns the first step at which training.steps or training.epochs end the run, if any."""
-    limits = []
-    if config.training.steps is not None:
-        limits.append(config.training.steps)
-    if config.training.epochs is not None:
-        limits.append(config.training.epochs * plan.steps_per_epoch)
-    return min(limits, default=None)

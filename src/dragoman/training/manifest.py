@@ -27,6 +27,11 @@ START_FOLDER = "DRAGOMAN_START_FOLDER"
 another."""
 
 
+FORECAST = "DRAGOMAN_FORECAST"
+"""The environment variable in which the starter gives rank 0 its forecast, as a line of an event
+file."""
+
+
 class RunManifest(BaseModel):
     """The part of manifest.json that training itself reads; all else is kept as it is."""
 

@@ -30,8 +30,8 @@ from dragoman.rundir import RunDir
 from dragoman.shards.files import PairIds
 from dragoman.shards.passport import PreparedData
 from dragoman.sync import free_memory, is_out_of_memory
+from dragoman.training.batch_plan import expected_lengths, subword_dropout_of
 from dragoman.training.claim import found_before, with_micro_batch
-from dragoman.training.data import expected_lengths, subword_dropout_of
 from dragoman.training.updater import initial_model
 
 logger = logging.getLogger(__name__)

@@ -36,7 +36,6 @@ class ProgressLog:
 
     def evaluation(self, done: Evaluated) -> None:
         self._overhead_s += done.seconds
-        train = f", train sample {done.train_sample_loss:.3f}" if done.train_sample_loss else ""
         interval = ""
         if done.bleu_low is not None and done.bleu_high is not None:
             interval = f" ({done.bleu_low:.1f} to {done.bleu_high:.1f})"
@@ -44,10 +43,18 @@ class ProgressLog:
         if done.bleu is not None:
             scores = f"  BLEU {done.bleu:.1f}{interval}  chrF {done.chrf:.1f}"
         best = "  (best so far)" if done.is_best else ""
-        self.log(
-            f"step {done.step:,}: validation loss {done.validation_loss:.3f}{train}{scores}"
-            f"  in {done.seconds:.1f} s{best}"
-        )
+        if done.arrived_step is None:
+            of_sample = done.train_sample_loss
+            train = f", train sample {of_sample:.3f}" if of_sample else ""
+            losses = f" validation loss {done.validation_loss:.3f}{train}"
+            later = "" if scores else ", scores follow"
+            self.log(f"step {done.step:,}:{losses}{scores}  in {done.seconds:.1f} s{later}{best}")
+        else:
+            how = (
+                "afterwards" if done.beside_s is None else f"in {done.beside_s:.1f} s beside steps"
+            )
+            waited = f", waited for {done.seconds:.1f} s" if done.seconds else ""
+            self.log(f"step {done.step:,}:{scores}  {how}{waited}{best}")
         for sample in done.samples:
             self.log(f"    {sample['source']}\n      -> {sample['translation']}")
 

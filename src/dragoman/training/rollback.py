@@ -43,6 +43,7 @@ def roll_back(
     again = dataclasses.replace(
         restored,
         elapsed_s=state.elapsed_s,
+        sync=restored.sync or state.sync,  # of no checkpoint: those in use, or none would be saved
         divergence=after_rollback(state.divergence, restored.divergence),
         loss_scaling=smaller_loss_scale(state.loss_scaling, restored.loss_scaling),
     )

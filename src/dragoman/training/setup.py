@@ -1,5 +1,6 @@
 """Sets up an attempt: `start` reads from top to bottom what is checked, made and restored."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -18,16 +19,18 @@ from dragoman.model.size import FP32_BYTES, size_of
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PreparedData
 from dragoman.sync.step_traffic import StepTraffic
-from dragoman.telemetry.events import FORMAT, AttemptStarted
+from dragoman.telemetry.events import FORMAT, AttemptStarted, ForecastMade, Incident, from_line
 from dragoman.telemetry.read.events import attempts_so_far, newest_format, refuse_newer_format
 from dragoman.telemetry.record.writer import EventWriter
 from dragoman.training.agreement import check_agreement, claim_on_every_host
+from dragoman.training.batch_plan import subword_dropout_of
+from dragoman.training.beside import Scorer, threads_for, why_not_beside
 from dragoman.training.checkpointing import Checkpointer, forget_memory, owner_of, roots_of
 from dragoman.training.claim import check_data, locked
-from dragoman.training.data import TrainingData, open_training_data, subword_dropout_of
+from dragoman.training.data import TrainingData, open_training_data
 from dragoman.training.ending import failed
 from dragoman.training.evaluate import Evaluator, open_evaluator
-from dragoman.training.manifest import record_attempt
+from dragoman.training.manifest import FORECAST, record_attempt
 from dragoman.training.micro_batch import find_micro_batch
 from dragoman.training.observer import SafeObserver, Watch, watch_nothing
 from dragoman.training.progress import ProgressLog
@@ -115,7 +118,17 @@ def start(
         earlier = evaluations_so_far(run, group, state.step)
         observer = SafeObserver(watch(config, hosts, FP32_BYTES * sum(sizes), earlier))
         recorder = Recorder(events, progress, observer, group.leads)
-        evaluator = open_evaluator(config, run, group, prepared, data.tokenizer, data.shards)
+        if problem := why_not_beside(config, group):
+            recorder.record_incident(Incident(state.step, "evaluation", problem, ranks=(0,)))
+        scorer = Scorer(
+            config.evaluation.beside and not problem,
+            threads_for(config, workers_here, group.device),
+            group.device,
+        )
+        at_end.callback(scorer.close)
+        evaluator = open_evaluator(
+            config, run, group, prepared, data.tokenizer, data.shards, scorer
+        )
         checkpointer = at_end.enter_context(
             Checkpointer(config, run, group, data.tokenizer, owner, state)
         )
@@ -157,12 +170,20 @@ def record_start(
         )
     )
     events.emit(device_found(config.training.precision, group))
+    if group.leads and (forecast := given_forecast()):
+        events.emit(forecast)
 
     def record_loss(error: LostPeerError) -> None:
         events.emit(failed(group.pulse.steps_done, error))
         events.close()  # it is the last thing that this process writes
 
     group.pulse.on_loss = record_loss
+
+
+def given_forecast() -> ForecastMade | None:
+    """Returns what whoever started this attempt has forecast for it; None: nothing."""
+    stamped = from_line(os.environ.get(FORECAST, ""))
+    return stamped.event if stamped and isinstance(stamped.event, ForecastMade) else None
 
 
 def check_memory_for(config: Config, vocabulary: int, workers_here: int, group: Group) -> None:

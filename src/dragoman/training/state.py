@@ -30,6 +30,19 @@ def _is_sync_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
+class PendingEvaluation:
+    """Losses of a step whose scores are still computed beside training."""
+
+    step: Step
+    best_step: Step | None
+    """The best before it, with which its translations are compared."""
+    validation_loss: Number
+    validation_loss_error: Number | None = None
+    train_sample_loss: Number | None = None
+    train_sample_loss_error: Number | None = None
+
+
+@dataclass(frozen=True)
 class RunState:
     step: Step = 0
     tokens: Annotated[int, Strict(), between(0, LARGEST_INTEGER)] = 0
@@ -41,6 +54,8 @@ class RunState:
     evaluations_since_best: Step = 0
     evaluated_step: Step = 0
     """Of the last evaluation; a run that is stopped when one is due makes up for it."""
+    pending: PendingEvaluation | None = None
+    """Whose scores take effect at the next evaluation, or at the end of the run."""
     scores: dict[StepName, Number] = field(default_factory=dict)
     """Step -> score of the evaluations whose checkpoints may be kept as the best."""
     loss_scaling: Annotated[
@@ -68,16 +83,24 @@ class RunState:
         )
 
     def after_evaluation(self, score: float, seconds: float, keep_best: int) -> "RunState":
+        return self.after_losses(seconds).with_score(self.step, score, keep_best)
+
+    def after_losses(self, seconds: float) -> "RunState":
+        """Returns the state after an evaluation of this step whose score is another matter."""
+        return dataclasses.replace(
+            self, elapsed_s=self.elapsed_s + seconds, evaluated_step=self.step
+        )
+
+    def with_score(self, step: int, score: float, keep_best: int) -> "RunState":
+        """Returns the state that knows the score of a step, this one or an earlier one."""
         is_best = self.best_score is None or score > self.best_score
-        scores = self.scores | {str(self.step): score}
+        scores = self.scores | {str(step): score}
         best_first = sorted(scores, key=lambda step: (-scores[step], int(step)))
         return dataclasses.replace(
             self,
-            elapsed_s=self.elapsed_s + seconds,
-            best_step=self.step if is_best else self.best_step,
+            best_step=step if is_best else self.best_step,
             best_score=score if is_best else self.best_score,
             evaluations_since_best=0 if is_best else self.evaluations_since_best + 1,
-            evaluated_step=self.step,
             scores={step: scores[step] for step in best_first[: max(1, keep_best)]},
         )
 

@@ -102,10 +102,12 @@ def run_steps(
         recorder.events,
     )
     weights.check(state.step)
+    trainer.evaluator.follow(state)
     ending = planned_ending(config, last_step, state)
     if evaluation_is_due(config, state, ending):  # the attempt before was stopped when it was due
-        state = trainer.evaluator.evaluate(updater, state, recorder)
-        ending = ending or planned_ending(config, last_step, state)
+        synchronize_last(trainer, state, ending)
+        state = evaluate(trainer, state)
+        ending = planned_ending(config, last_step, state)
         save(trainer, state, ending, must=True)
 
     before: StepResult | None = None
@@ -120,6 +122,7 @@ def run_steps(
             recorder.observe_step(before.done, message.parts_before)
         before = step
         checkpointer.record_saves(recorder, done.step_s)
+        trainer.evaluator.poll(state, recorder, checkpointer)
 
         divergence, verdict = judge(
             state.divergence, done.step, done.loss, done.updated, config.training
@@ -144,37 +147,43 @@ def run_steps(
             ending = stopped(group, state, interruption)
         else:
             ending = planned_ending(config, last_step, state)
+            synchronize_last(trainer, state, ending)
         evaluates = not message.stop_is_requested and evaluation_is_due(config, state, ending)
         if evaluates:
-            state = trainer.evaluator.evaluate(updater, state, recorder)
-            ending = ending or planned_ending(config, last_step, state)
+            state = evaluate(trainer, state)
+            ending = planned_ending(config, last_step, state)
         if evaluates or ending or (message.save_is_due and message.save_can_begin):
             save(trainer, state, ending, must=evaluates)
         elif not message.save_is_due and checkpointer.in_memory_is_due(state):
             # Not where a save to disk waits for its turn: the disk might never be free.
             checkpointer.save_in_memory(state, updater)
+            trainer.stepper.traffic.leave_out()
         if message.looks_again and not ending:
             choice = look(config, updater, watch.computing(), trainer.hosts, group)
             if worth_a_change(choice, updater.sync_settings):
                 state = adopt(trainer, state, choice)
                 save(trainer, state, None, must=True)
                 return state, None  # islands may share out pairs in another way
-            watch = NetworkWatch(updater.sync_settings, state.elapsed_s, watch.fruitless_looks + 1)
+            fruitless, waits = watch.fruitless_looks + 1, watch.waits()
+            watch = NetworkWatch(updater.sync_settings, state.elapsed_s, fruitless, waits)
+            trainer.stepper.traffic.leave_out()
     return state, ending
 
 
 def first_choice(trainer: Trainer, state: RunState) -> RunState:
     """Chooses how to synchronize, where `sync.mode` is auto and nothing has been chosen yet.
 
+    A worker alone has nobody to synchronize with, and chooses nothing for those that join it later.
     Collective: every rank must call.
     """
     group, updater = trainer.group, trainer.updater
-    if trainer.config.sync.mode != "auto" or state.sync:
+    alone = SyncSettings().model_dump(mode="json")
+    is_chosen = state.sync not in ({}, alone)  # what is measured has a size of buckets
+    if trainer.config.sync.mode != "auto" or (is_chosen and group.ranks > 1):
         return state
-    if group.ranks == 1:  # nobody to synchronize with
-        exact = SyncSettings()
-        updater.adopt(exact, state.step)
-        return dataclasses.replace(state, sync=exact.model_dump(mode="json"))
+    if group.ranks == 1:
+        updater.adopt(SyncSettings(), state.step)
+        return dataclasses.replace(state, sync=alone)
     summed_ranks = updater.islands.members
     with trainer.data.loader(group, state.step + 1, summed_ranks) as loader:
         computing = rehearse(updater, loader.next())
@@ -184,14 +193,40 @@ def first_choice(trainer: Trainer, state: RunState) -> RunState:
 def adopt(trainer: Trainer, state: RunState, choice: Choice) -> RunState:
     """Goes on with what was chosen, and records it. Collective: every rank must call."""
     settings = choice.chosen.settings
+    trainer.checkpointer.wait_until_copied()  # weights and moments may become common
     trainer.updater.adopt(settings, state.step)
     trainer.recorder.record_sync(choice.event(state.step), choice.lines())
     return dataclasses.replace(state, sync=settings.model_dump(mode="json"))
 
 
+def synchronize_last(trainer: Trainer, state: RunState, ending: AttemptEnded | None) -> None:
+    """Makes weights common where the run ends with a step that did not know that it was the last:
+    by training.hours. Collective: every rank must call."""
+    if ending and state.step != trainer.data.last_step:
+        trainer.updater.synchronize(state.step, is_last=True)
+
+
 def evaluation_is_due(config: Config, state: RunState, ending: AttemptEnded | None) -> bool:
     is_time = ending is not None or state.step % config.evaluation.every_steps == 0
-    return is_time and state.evaluated_step < state.step
+    # No run ends without the scores that are still computed beside it.
+    is_pending = ending is not None and state.pending is not None
+    return is_pending or (is_time and state.evaluated_step < state.step)
+
+
+def evaluate(trainer: Trainer, state: RunState) -> RunState:
+    """Evaluates this step, after the scores of the evaluation before, if they were pending, have
+    taken effect: here and nowhere else, however early they were known.
+
+    Collective: every rank must call.
+    """
+
+    def ends(state: RunState) -> bool:
+        return planned_ending(trainer.config, trainer.data.last_step, state) is not None
+
+    state = trainer.evaluator.settle(state, trainer.recorder, trainer.checkpointer)
+    if state.evaluated_step == state.step:
+        return state
+    return trainer.evaluator.evaluate(trainer.updater, state, trainer.recorder, ends)
 
 
 def save(trainer: Trainer, state: RunState, ending: AttemptEnded | None, must: bool) -> None:
@@ -203,6 +238,7 @@ def save(trainer: Trainer, state: RunState, ending: AttemptEnded | None, must: b
         trainer.checkpointer.save_last(state, trainer.updater, trainer.recorder)
     else:
         trainer.checkpointer.save(state, trainer.updater, must)
+    trainer.stepper.traffic.leave_out()
 
 
 def stopped(group: Group, state: RunState, interruption: Interruption) -> AttemptEnded:

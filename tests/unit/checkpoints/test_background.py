@@ -142,6 +142,17 @@ def test_best_stands_for_what_was_scored_later_or_gone_back_to(tmp_path):
             assert linked_step(tmp_path, "latest") == step
 
 
+def test_what_is_scored_later_is_kept_beside_the_newest(tmp_path):
+    with BackgroundSaver(tokenizer_model=b"") as saver:
+        for step, later in ((5, 5), (10, 5), (15, 5)):
+            begin(saver, tmp_path, step, keep_last=1, scored_later=later, must=True)
+            saver.finish()
+        assert [checkpoint.step for checkpoint in all_checkpoints(tmp_path)] == [5, 15]
+        begin(saver, tmp_path, 20, keep_last=1, scored_later=20, must=True)
+        saver.finish()
+    assert [checkpoint.step for checkpoint in all_checkpoints(tmp_path)] == [20]
+
+
 def test_the_best_so_far_stays_when_a_better_one_could_not_be_saved(tmp_path, monkeypatch):
     def save_snapshot(root, snapshot):
         if snapshot.step == 10:

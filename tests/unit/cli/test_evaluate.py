@@ -12,15 +12,47 @@ def test_the_scores_that_are_shown_are_those_in_the_file(trained):
 
     assert done.returncode == 0, done.stderr
     scored = json.loads((run / "evaluation-validation.json").read_text())
-    head, bleu, chrf = done.stdout.splitlines()[-3:]
+    head, bleu, chrf, ter = done.stdout.splitlines()[:4]
     assert (scored["steps"], scored["beam"]) == ([2], 1)
     assert f"validation, {scored['sentences']:,} sentences, beam 1" in head
     interval = f"({scored['bleu_low']:.1f} to {scored['bleu_high']:.1f})"
     assert bleu.split(maxsplit=1)[1].startswith(f"{scored['bleu']:.1f} {interval}")
     assert chrf.split()[1] == f"{scored['chrf']:.1f}"
+    assert ter.split()[:2] == ["TER", f"{scored['metrics'][2]['score']:.1f}"]
 
 
 def test_a_split_that_is_not_there_is_refused(trained):
     _, run = trained
     assert "nowhere" in sentence(dragoman("evaluate", run, "--split", "nowhere"), 2)
+    assert not list(run.glob("evaluation-*.json"))
+
+
+def test_a_set_of_one_s_own_is_scored_against_a_file_and_printed_as_json(trained, tmp_path):
+    _, run = trained
+    source, reference = tmp_path / "mine.en", tmp_path / "mine.de"
+    source.write_text("one two three\n", encoding="utf-8")
+    reference.write_text("eins zwei drei\n", encoding="utf-8")
+    files = ("--source", source, "--reference", reference)
+    done = dragoman("evaluate", run, *files, "--against", reference, "--json")
+
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    assert printed == json.loads((run / "evaluation-mine.json").read_text())
+    assert printed["comparison"]["other"] == str(reference)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--source", "a.en"], "--reference"),
+        (["--tsv", "a.tsv", "--sacrebleu", "wmt14"], "name one set"),
+        (["--tsv", "a.tsv", "--columns", "one,2"], "--columns one,2"),
+        (["--source", "missing.en", "--reference", "missing.de"], "missing.en"),
+        (["--against", "missing.txt"], "missing.txt"),
+        (["--comet", "nowhere"], "nowhere"),
+    ],
+)
+def test_options_that_name_no_text_are_refused(trained, options, words):
+    _, run = trained
+    assert words in sentence(dragoman("evaluate", run, *options), 2)
     assert not list(run.glob("evaluation-*.json"))

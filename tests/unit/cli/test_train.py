@@ -7,7 +7,9 @@ import sys
 import pytest
 from processes import dragoman, sentence
 
-from dragoman.cli.train import PREEMPTED
+from dragoman.cli.train import PREEMPTED, _answered, _outlook
+from dragoman.errors import NotStartedError
+from dragoman.rundir import RunDir
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -50,3 +52,46 @@ def test_more_workers_than_cores_are_refused_before_anything_is_written(trained,
     refused = dragoman("train", recipe, "--run", tmp_path / "new", "--workers", 1000)
     assert "--oversubscribe" in sentence(refused, 2)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    """Types into this process's standard input, which is then closed."""
+
+    def type_(text):
+        ours, theirs = os.pipe()
+        os.write(theirs, text.encode())
+        os.close(theirs)
+        stream = os.fdopen(ours)
+        monkeypatch.setattr(sys, "stdin", stream)
+        return stream
+
+    return type_
+
+
+@pytest.mark.parametrize(
+    ("text", "starts"), [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("", False)]
+)
+def test_only_a_yes_starts_a_run_that_was_asked_about(typed, text, starts):
+    with typed(text):
+        assert _answered("Start?", lambda: False) is starts
+
+
+def test_asking_ends_when_the_user_interrupts(monkeypatch):
+    ours, theirs = os.pipe()
+    with os.fdopen(ours) as stream, os.fdopen(theirs, "w"):
+        monkeypatch.setattr(sys, "stdin", stream)
+        with pytest.raises(NotStartedError, match="stopped"):
+            _answered("Start?", lambda: True)
+
+
+def test_where_nobody_can_be_asked_a_run_is_refused_unless_it_was_confirmed(
+    typed, digits_config, tmp_path
+):
+    run = RunDir(tmp_path)
+    with typed("y\n"):
+        refuses = _outlook(digits_config, run, None, yes=False)._confirm
+        with pytest.raises(NotStartedError, match="too slow; add --yes") as refused:
+            refuses("too slow", lambda: False)
+        assert refused.value.exit_code == 3
+        assert _outlook(digits_config, run, None, yes=True)._confirm("too slow", lambda: False)

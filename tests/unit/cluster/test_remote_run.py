@@ -4,6 +4,7 @@ from pathlib import Path
 from dragoman.cluster.hosts import Host, load_cluster
 from dragoman.cluster.launch import start_variables
 from dragoman.cluster.network import Interface
+from dragoman.cluster.outlook import NoOutlook
 from dragoman.cluster.preflight import Ready
 from dragoman.cluster.remote_run import Receiver, jobs_of
 from dragoman.config import parse_config
@@ -61,7 +62,7 @@ def test_public_addresses_are_allowed_only_by_the_host_list(digits_config, tmp_p
 
 def test_records_of_the_hosts_come_home(tmp_path):
     run = RunDir(tmp_path)
-    receive = Receiver(run)
+    receive = Receiver(run, NoOutlook())
     name = "events/attempt-001-rank-0001.jsonl"
     lines = [json.dumps({"step": step}) + "\n" for step in (1, 2)]
     receive(Host(name="b"), {"record": name, "begin": 0, "text": lines[0]})

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.decoding.splitting import Piece, join, split
+from dragoman.decoding.splitting import Piece, ends_unspaced, join, split
 
 
 def characters(texts):
@@ -67,6 +67,12 @@ def test_translations_are_joined_with_a_space_where_the_language_has_one():
     assert join(unspaced, ["One.", "Two."]) == "One. Two."
     assert join([Piece("ab"), Piece("cd", True), Piece("e")], ["AB", "", "E"]) == "ABE"
     assert join([], []) == join([Piece("")], [""]) == ""
+
+
+def test_chinese_and_japanese_end_unspaced():
+    assert [ends_unspaced(text) for text in ("好", "好。", "はい", "Yes.", "好 a", "")] == [
+        *(True, True, True, False, False, False)
+    ]
 
 
 @settings(derandomize=True, database=None, deadline=None)

@@ -45,6 +45,7 @@ IDENTIFIERS = {
     ("clock", "host"),
     *{("device", name) for name in ("device", "name", "precision")},
     ("sync-chosen", "settings"),
+    *{("forecast", name) for name in ("hosts", "currency")},
 }
 PLAYED = [
     *("rolled back", "skipped updates", "resumed five times", "hung and ended", "capped port"),
@@ -73,6 +74,10 @@ def test_every_text_of_an_event_is_either_free_or_an_identifier():
         *{("step", name) for name in ("parts_s", "traffic_bytes", "counts")},
         *{("sensors-found", "link_bytes_per_s"), ("sensors", "values")},
         ("sync-chosen", "exposed_s"),
+        *{
+            ("forecast", name)
+            for name in ("host_prices", "sent_bytes_per_s", "received_bytes_per_s")
+        },
     }
     assert texts == FREE_TEXT | IDENTIFIERS | numbers_by_name
 

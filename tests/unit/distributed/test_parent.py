@@ -40,3 +40,34 @@ def test_a_rank_ends_when_its_parent_has_and_may_save_before(may_save, said):
         parent.kill()
         # The child has inherited the pipe: its end is the end of the child.
         assert parent.stdout.read() == said
+
+
+KERNELS_CHILD = """
+import os, signal, sys, time
+from dragoman.distributed.parent import end_with_parent
+end_with_parent({parent}, signal.SIGKILL)
+print("ready", flush=True)
+while True:
+    time.sleep(100)
+"""
+
+
+def test_the_kernel_ends_a_process_with_its_parent():
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, KERNELS_CHILD.format(parent="os.getppid()")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with parent:
+        assert parent.stdout.readline() == "ready\n"
+        parent.kill()
+        assert parent.stdout.read() == ""
+
+
+def test_a_process_whose_parent_has_ended_before_ends_at_once():
+    child = KERNELS_CHILD.format(parent=1 << 30)
+    done = subprocess.run(
+        [sys.executable, "-c", child], capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, b"")

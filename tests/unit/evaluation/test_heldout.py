@@ -3,7 +3,7 @@ import torch
 from injection import run_out
 
 from dragoman.distributed.group import Group
-from dragoman.evaluation.heldout import HeldOut
+from dragoman.evaluation.heldout import HeldOut, fixed_sample
 from dragoman.model.loss import Objective
 from dragoman.model.transformer import Transformer
 from dragoman.preparation import prepare
@@ -86,3 +86,35 @@ def test_of_one_sentence_there_is_no_error(held_out, digits_config):
     prepared = prepare(digits_config)
     alone = HeldOut(prepared.shards("validation"), [0], 200, prepared.tokenizer())
     assert alone.measure(objective, ALONE).error is None
+
+
+@pytest.fixture
+def objective(digits_config):
+    torch.manual_seed(1)
+    return Objective(Transformer(digits_config.model, 60), 0.1)
+
+
+def test_the_held_out_loss_does_not_depend_on_micro_batches_or_dropout(digits_config, objective):
+    prepared = prepare(digits_config)
+    shards, tokenizer = prepared.shards("validation"), prepared.tokenizer()
+    pairs = range(len(shards))
+    small = HeldOut(shards, pairs, 20, tokenizer).loss(objective, ALONE)
+    large = HeldOut(shards, pairs, 5000, tokenizer).loss(objective, ALONE)
+    assert small == pytest.approx(large, rel=1e-5)
+    assert HeldOut(shards, pairs, 20, tokenizer).loss(objective, ALONE) == small
+    assert objective.training
+
+
+def test_the_held_out_loss_is_not_smoothed(digits_config, objective):
+    prepared = prepare(digits_config)
+    held_out = HeldOut(prepared.shards("validation"), range(10), 500, prepared.tokenizer())
+    plain = Objective(objective.model, 0.0)
+    assert held_out.loss(objective, ALONE) == held_out.loss(plain, ALONE)
+
+
+def test_the_sample_is_fixed_by_the_seed_and_has_no_pair_twice():
+    sample = fixed_sample(1000, 50, seed=3)
+    assert len(set(sample.tolist())) == 50
+    assert sample.tolist() == fixed_sample(1000, 50, seed=3).tolist()
+    assert sample.tolist() != fixed_sample(1000, 50, seed=4).tolist()
+    assert len(fixed_sample(10, 50, seed=3)) == 10

@@ -5,15 +5,16 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from dragoman.evaluation import significance
+from dragoman.evaluation.metrics import Counts, bleu_for, chrf, ter
 from dragoman.evaluation.significance import (
-    bleu_difference,
-    bleu_for,
-    bleu_interval,
-    mean_bleu,
-    mean_bleu_difference,
-    mean_bleu_interval,
-    sentence_counts,
+    mean_difference,
+    mean_interval,
+    mean_score,
+    score_difference,
+    score_interval,
 )
+
+BLEU_METRIC = bleu_for("de")
 
 WORDS = [f"w{number}" for number in range(300)]
 
@@ -31,8 +32,8 @@ def worsened(texts: list[str], share: float, seed: int) -> list[str]:
     ]
 
 
-def counts_of(translations: list[str], references: list[str]) -> significance.Counts:
-    return sentence_counts(bleu_for("de"), translations, references)
+def counts_of(translations: list[str], references: list[str]) -> Counts:
+    return BLEU_METRIC.counts(translations, references)
 
 
 @pytest.mark.parametrize("block", [1 << 22, 1000])
@@ -41,46 +42,29 @@ def test_the_interval_is_that_of_sacrebleu_whatever_is_drawn_at_once(block, monk
     references = sentences(200, 1)
     translations = worsened(references, 0.3, 2)
     expected = BLEU(force=True).corpus_score(translations, [references], n_bootstrap=1000)
-    low, high = bleu_interval(counts_of(translations, references))
+    low, high = score_interval(BLEU_METRIC, counts_of(translations, references))
     assert (high - low) / 2 == pytest.approx(expected._ci, abs=1e-4)  # it sums in fp32
     assert low < expected.score < high
-
-
-@pytest.mark.parametrize(
-    ("translations", "references"),
-    [
-        (["the cat sat on a mat today"], ["the cat sat on the mat today"]),
-        (["the cat"], ["the cat sat on the mat"]),  # no 3-gram at all
-        (["a b c d e"], ["a b x d e"]),  # no 3-gram in common: smoothed
-        (["a x c y e"], ["a b c d e"]),  # no 2-gram either
-        (["nothing at all here"], ["a b c d e"]),
-        ([""], ["a b c d e"]),
-        (["a b c d e f g"], ["a b c d e"]),  # longer: no brevity penalty
-    ],
-)
-def test_bleu_from_counts_is_bleu(translations, references):
-    expected = BLEU(force=True).corpus_score(translations, [references]).score
-    found = significance._bleu(counts_of(translations, references).sum(axis=0))
-    assert found == pytest.approx(expected)
 
 
 def test_a_clear_gain_is_significant_and_the_same_text_never():
     references = sentences(300, 3)
     worse, better = worsened(references, 0.5, 4), worsened(references, 0.3, 5)
     counts = counts_of(better, references)
-    gain = bleu_difference(counts_of(worse, references), counts)
+    gain = score_difference(BLEU_METRIC, counts_of(worse, references), counts)
     assert gain.p < 0.01
     assert 0 < gain.low < gain.gain < gain.high
-    loss = bleu_difference(counts, counts_of(worse, references))
+    loss = score_difference(BLEU_METRIC, counts, counts_of(worse, references))
     assert loss.gain == -gain.gain
     assert loss.p == gain.p
-    assert bleu_difference(counts, counts).p == 1.0
+    assert score_difference(BLEU_METRIC, counts, counts).p == 1.0
 
 
 def test_equally_good_systems_differ_significantly_about_once_in_twenty():
     references = sentences(150, 6)
     found = [
-        bleu_difference(
+        score_difference(
+            BLEU_METRIC,
             counts_of(worsened(references, 0.4, 2 * n), references),
             counts_of(worsened(references, 0.4, 2 * n + 1), references),
         ).p
@@ -92,12 +76,14 @@ def test_equally_good_systems_differ_significantly_about_once_in_twenty():
 def test_sets_of_different_size_are_not_compared():
     references = sentences(4, 7)
     with pytest.raises(ValueError, match="4 sentences cannot be paired with 3"):
-        bleu_difference(
-            counts_of(references, references), counts_of(references[:3], references[:3])
+        score_difference(
+            BLEU_METRIC,
+            counts_of(references, references),
+            counts_of(references[:3], references[:3]),
         )
 
 
-def runs_of(references: list[str], share: float, *seeds: int) -> list[significance.Counts]:
+def runs_of(references: list[str], share: float, *seeds: int) -> list[Counts]:
     return [counts_of(worsened(references, share, seed), references) for seed in seeds]
 
 
@@ -108,11 +94,11 @@ def test_the_mean_over_runs_is_that_of_their_scores():
         BLEU(force=True).corpus_score(worsened(references, 0.4, seed), [references]).score
         for seed in (1, 2)
     ]
-    assert mean_bleu(before) == pytest.approx(np.mean(scores))
-    low, high = mean_bleu_interval(before)
-    assert low < mean_bleu(before) < high
-    difference = mean_bleu_difference(before, now)
-    alone = [bleu_difference(*pair).gain for pair in zip(before, now, strict=True)]
+    assert mean_score(BLEU_METRIC, before) == pytest.approx(np.mean(scores))
+    low, high = mean_interval(BLEU_METRIC, before)
+    assert low < mean_score(BLEU_METRIC, before) < high
+    difference = mean_difference(BLEU_METRIC, before, now)
+    alone = [score_difference(BLEU_METRIC, *pair).gain for pair in zip(before, now, strict=True)]
     assert difference.gain == pytest.approx(np.mean(alone))
 
 
@@ -121,7 +107,7 @@ def test_more_runs_show_a_difference_that_one_is_too_few_for():
     before, now = runs_of(references, 0.42, *range(8)), runs_of(references, 0.40, *range(8, 16))
     widths = []
     for count in (1, 8):
-        found = mean_bleu_difference(before[:count], now[:count])
+        found = mean_difference(BLEU_METRIC, before[:count], now[:count])
         widths.append(found.high - found.low)
     assert widths[1] < 0.6 * widths[0]
 
@@ -129,7 +115,8 @@ def test_more_runs_show_a_difference_that_one_is_too_few_for():
 def test_equally_good_systems_of_several_runs_differ_about_once_in_twenty():
     references = sentences(50, 10)
     found = [
-        mean_bleu_difference(
+        mean_difference(
+            BLEU_METRIC,
             runs_of(references, 0.4, *range(6 * n, 6 * n + 3)),
             runs_of(references, 0.4, *range(6 * n + 3, 6 * n + 6)),
         ).p
@@ -142,4 +129,14 @@ def test_runs_of_different_sentences_are_not_compared():
     references = sentences(4, 11)
     whole, part = counts_of(references, references), counts_of(references[:3], references[:3])
     with pytest.raises(ValueError, match="4 sentences cannot be paired with 3"):
-        mean_bleu_difference([whole, whole], [whole, part])
+        mean_difference(BLEU_METRIC, [whole, whole], [whole, part])
+
+
+@pytest.mark.parametrize("metric", [chrf(), ter()], ids=lambda metric: metric.name)
+def test_intervals_of_other_metrics_are_those_of_sacrebleu(metric):
+    references = sentences(60, 12)
+    translations = worsened(references, 0.3, 13)
+    expected = metric.implementation.corpus_score(translations, [references], n_bootstrap=1000)
+    low, high = score_interval(metric, metric.counts(translations, references))
+    assert (high - low) / 2 == pytest.approx(expected._ci, abs=1e-3)
+    assert low < expected.score < high

@@ -6,7 +6,7 @@ from dragoman.config import PRESETS, ModelSettings
 from dragoman.model.dropout import keep_mask
 from dragoman.model.loss import Objective
 from dragoman.model.size import count_parameters
-from dragoman.model.transformer import FeedForward, Prefix, Transformer
+from dragoman.model.transformer import FeedForward, Prefix, Transformer, alignment_layer
 from dragoman.shards.files import PairIds
 
 TINY = ModelSettings(preset="transformer-tiny", width=32, heads=4, filter=48, dropout=0.2)
@@ -112,3 +112,31 @@ def test_activation_dropout_is_that_of_plain_operations():
     inputs = [x, *layer.parameters()]
     gradients = [torch.autograd.grad(each.square().sum(), inputs) for each in (found, expected)]
     torch.testing.assert_close(*gradients)
+
+
+def test_attention_is_a_distribution_over_the_source_that_padding_does_not_change():
+    model = tiny_model()
+    short, long = PairIds([5, 6, 3], [7, 8, 3]), PairIds([5, 9, 4, 8, 7, 3], [7, 8, 9, 10, 11, 3])
+    alone, together = collate([short], 2, 0), collate([short, long], 2, 0)
+    with torch.no_grad():
+        found = []
+        for batch in (alone, together):
+            source = model.encode(batch.source_BS, batch.source_mask)
+            found.append(model.attention(source, batch.target_in_BT))
+    assert found[1].shape == (2, 6, 6)
+    torch.testing.assert_close(found[1].sum(2), torch.ones(2, 6))
+    torch.testing.assert_close(found[1][0, :3, :3], found[0][0])
+    assert not found[1][0, :, 3:].any()
+
+
+def test_attention_is_that_of_the_layer_which_aligns():
+    assert [alignment_layer(count) for count in (1, 2, 6)] == [0, 0, 4]
+    torch.manual_seed(1)
+    model = Transformer(TINY.model_copy(update={"decoder_layers": 3}), 50).eval()
+    source, target = torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7, 8]])
+    with torch.no_grad():
+        before = model.attention(model.encode(source, None), target)
+        torch.nn.init.normal_(model.decoder[2].cross_attention.query.weight)
+        assert torch.equal(model.attention(model.encode(source, None), target), before)
+        torch.nn.init.normal_(model.decoder[1].cross_attention.query.weight)
+        assert not torch.equal(model.attention(model.encode(source, None), target), before)

@@ -83,6 +83,21 @@ def test_an_evaluation_after_the_resumed_step_is_lost_too(empty_run):
     assert found.attempts[0].lost_s == 1.0 + 2.0
 
 
+def test_an_evaluation_without_scores_yet_hides_no_samples_and_no_signature(empty_run):
+    late = evaluated(2, bleu=None, bleu_signature="", chrf_signature="", samples=[])
+    empty_run.with_events(
+        [
+            *((0.0, started()), (1.0, step(1)), (2.0, evaluated(1, bleu=12.0))),
+            *((3.0, step(2)), (4.0, late)),
+        ]
+    )
+    found = report(empty_run)
+
+    assert found.bleu_signature == "nrefs:1|case:mixed"
+    assert [(shown.split, shown.step) for shown in found.translations] == [("validation", 1)]
+    assert [e.bleu for e in found.evaluations] == [12.0, None]
+
+
 def test_a_torn_last_line_costs_that_event_only(finished_run):
     path = finished_run.directory.events_of(1, 0)
     path.write_bytes(path.read_bytes()[:-40])

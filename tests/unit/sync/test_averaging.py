@@ -13,6 +13,12 @@ def test_one_island_keeps_its_change():
     assert mean.tensors[0].tolist() == [1.0, -2.0]
 
 
+def test_nothing_is_sent_for_a_fragment_without_tensors():
+    """Also where a host of several ranks is an island, which passes on what it is told."""
+    islands = Islands(of_rank=(0, 0, 1), own=0, spread="channel")
+    assert average_changes([], islands, "bf16") == ([], [])
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """What `average` was called with; it answers with the other island's change of 5."""

@@ -3,7 +3,7 @@ import torch
 
 from dragoman.distributed.group import Group
 from dragoman.sync import link
-from dragoman.sync.link import LEAST_S, measure_link
+from dragoman.sync.link import LEAST_S, measure_link, time_all_to_all
 
 TWO = Group(0, 2, 0, torch.device("cpu"))
 
@@ -13,7 +13,7 @@ def sizes(monkeypatch):
     """Elements of each all-reduce over a link of 12.5 MB/s and 1 ms."""
     seen = []
 
-    def seconds(tensor, group):
+    def seconds(tensor, group, exchange=None):
         seen.append(tensor.numel())
         return 0.001 + 4 * tensor.numel() / 12.5e6
 
@@ -38,3 +38,9 @@ def test_it_never_sends_more_than_the_gradients(sizes):
 def test_a_model_smaller_than_the_first_transfer(sizes):
     measure_link(TWO, ranks_on_host=1, most_elements=50)
     assert max(sizes) == 50
+
+
+def test_everyone_gets_a_slice_from_everyone(sizes):
+    three = Group(0, 3, 0, torch.device("cpu"))
+    assert len(time_all_to_all(three, 100, repetitions=2)) == 2
+    assert sizes == [102, 102]

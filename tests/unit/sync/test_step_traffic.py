@@ -32,6 +32,32 @@ def test_a_step_has_the_bytes_that_passed_since_it_began(counters, digits_config
     assert of_step["predicted"] > 4 * 1_000_000  # the gradients, and the headers of packets
 
 
+@pytest.mark.parametrize(("mode", "sent"), [("fp32", 1000), ("local", 4000)])
+def test_what_travels_between_two_steps_is_counted_with_the_second(
+    counters, digits_config, mode, sent
+):
+    """Gradients do not, so that what passes then is something else."""
+    config = digits_config.model_copy(update={"sync": SyncSettings(mode=mode)})
+    found = traffic(config, Group(0, 2, 0, CPU))
+    found.begin_step()
+    found.of_step(2)  # after which a fragment sets out
+    counters["now"] = InterfaceCounters(4000, 500)
+    found.begin_step()
+    counters["now"] = InterfaceCounters(5000, 500)
+    assert found.of_step(3)["sent"] == sent
+
+
+def test_what_a_save_sends_between_two_steps_is_left_out(counters, digits_config):
+    config = digits_config.model_copy(update={"sync": SyncSettings(mode="local")})
+    found = traffic(config, Group(0, 2, 0, CPU))
+    found.begin_step()
+    found.of_step(2)
+    counters["now"] = InterfaceCounters(4000, 500)
+    found.leave_out()
+    found.begin_step()
+    assert found.of_step(3)["sent"] == 0
+
+
 def test_steps_inside_a_window_are_predicted_to_send_nothing(counters, digits_config):
     burst = SyncSettings(mode="local", fragments=1)
     local = digits_config.model_copy(update={"sync": burst})

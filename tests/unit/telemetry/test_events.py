@@ -17,6 +17,7 @@ from dragoman.telemetry.events import (
     DeviceFound,
     Evaluated,
     EventsDropped,
+    ForecastMade,
     Incident,
     SensorReading,
     SensorsFound,
@@ -39,6 +40,10 @@ ONE_OF_EACH = [
     ClockOffset("node1", -0.25, 12.5, 0.001),
     DeviceFound("cuda:0", "a GPU", "bf16", 3.1e14, None),
     SyncChosen(3, {"mode": "local", "local_steps": 8}, 1.25e7, 1e-4, 1.8, {"fp32": 19.5}),
+    ForecastMade(
+        *(2, ["node1", "node2"], 1700000000.0, 2.1, 1.9, 2.4, 1.5, 0.6, 2.4e8, 3.5, 14.0, "USD"),
+        *({"node1": 2.0, "node2": 2.0}, {"node1": 1.2e8, "node2": 1.2e7}, {"node1": 1.2e8}),
+    ),
     EventsDropped(3, 5),
 ]
 

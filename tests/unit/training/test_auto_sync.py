@@ -1,7 +1,9 @@
+from unittest.mock import Mock
+
 import pytest
 
 from dragoman.config import SyncSettings, parse_config
-from dragoman.distributed.sync_forecast import LADDER, Link, Workload, choose
+from dragoman.forecast.sync_modes import LADDER, Link, Workload, choose
 from dragoman.telemetry.events import StepDone
 from dragoman.training import auto_sync
 from dragoman.training.auto_sync import (
@@ -12,6 +14,7 @@ from dragoman.training.auto_sync import (
     NetworkWatch,
     in_a_word,
     ladder_for,
+    look,
     worth_a_change,
 )
 
@@ -75,6 +78,21 @@ def test_only_what_goes_with_the_rest_of_the_recipe_is_considered(digits, change
     assert all(settings.group == "host" for settings in ladder if settings.is_local)
 
 
+@pytest.mark.parametrize(("hosts", "parts"), [(["a", "a"], False), (["a", "b"], True)])
+def test_workers_of_one_host_that_are_one_never_part(digits, monkeypatch, hosts, parts):
+    """They sum all gradients in every step, and no computing of a window hides that."""
+    text = digits.read_text(encoding="utf-8")
+    config = parse_config(text, "x", ["sync.mode=auto", "sync.group=host"])
+    # At which a step's gradients take 0.9 s: on one host, all that its two workers send.
+    link = Link((40_000 if parts else 80_000) / 0.9, 1e-4)
+    monkeypatch.setattr(auto_sync, "measure_link", lambda *_: link)
+    group = Mock(ranks=2, gather=lambda own: [own], broadcast=lambda message: message)
+    weights = Mock(**{"numel.return_value": 10_000})
+    updater = Mock(**{"model.parameters.return_value": [weights]})
+    found = look(config, updater, Computing(1.0, 0.1), hosts, group)
+    assert found.chosen.settings.is_local == parts
+
+
 def test_a_slower_network_changes_the_mode_and_a_little_faster_one_does_not_change_it_back():
     slow = choice(300)
     assert worth_a_change(slow, FP32)
@@ -120,12 +138,20 @@ def test_it_looks_now_and_then_whether_a_milder_mode_would_do():
 
 
 def test_looks_that_change_nothing_get_rarer():
-    again = watched(FP32, exposed_s=0.5, fruitless_looks=1)
+    before = {"fruitless_looks": 1, "known_waits": watched(FP32, exposed_s=0.5).waits()}
+    again = watched(FP32, exposed_s=0.5, **before)
     assert not again.looks_again(60.0)
-    assert watched(FP32, 0.5, steps=2 * WATCHED_STEPS, fruitless_looks=1).looks_again(60.0)
+    assert watched(FP32, 0.5, steps=2 * WATCHED_STEPS, **before).looks_again(60.0)
     assert not watched(LOCAL[0], 0.0, 2 * WATCHED_STEPS, fruitless_looks=1).looks_again(
         LOOK_AGAIN_S
     )
+
+
+def test_a_network_that_becomes_slower_after_looks_that_changed_nothing_is_noticed_at_once():
+    after_many = {"fruitless_looks": 5, "known_waits": watched(FP32, exposed_s=0.5).waits()}
+    assert not watched(FP32, exposed_s=0.9, **after_many).looks_again(60.0)
+    assert watched(FP32, exposed_s=5.0, **after_many).looks_again(60.0)
+    assert not watched(FP32, 5.0, WATCHED_STEPS - 1, **after_many).looks_again(60.0)
 
 
 def test_what_steps_compute_is_a_median_of_the_last_ones():

@@ -61,6 +61,7 @@ def test_when_to_stop_look_and_save_may_change(digits, digits_config, tmp_path):
     longer = changed(
         *(digits, "training.steps=99", "evaluation.beam=3", "checkpoints.keep_last=9"),
         *("training.sharding=full", "training.compare_every_steps=7"),
+        *("evaluation.beside=true", "evaluation.beside_threads=2"),
     )
     claim_run(run, longer)
     assert load_config(run.config) == longer
@@ -73,12 +74,24 @@ def test_the_end_of_a_cosine_is_part_of_the_run(digits):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("kind", "muon"), ("average_decay", 0.9), ("muon_rate_factor", 2.0)],
+    ("kind", "key", "value"),
+    [("adamw", "kind", "muon"), ("adamw", "average_decay", 0.9), ("muon", "muon_rate_factor", 2.0)],
 )
-def test_the_optimizer_is_part_of_the_run(digits, key, value):
-    before, after = changed(digits), changed(digits, f"optimizer.{key}={value}")
+def test_the_optimizer_is_part_of_the_run(digits, kind, key, value):
+    before = changed(digits, f"optimizer.kind={kind}")
+    after = changed(digits, f"optimizer.kind={kind}", f"optimizer.{key}={value}")
     assert [each[0] for each in incompatible_changes(before, after)] == [f"optimizer.{key}"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "key"), [("local", "sync.local_steps"), ("accumulate", "sync.accumulate")]
+)
+def test_what_other_keys_follow_from_is_named_first(digits, mode, key):
+    """A delay, or a rate and a number of steps, that nobody has set."""
+    before, after = (changed(digits, f"sync.mode={mode}", f"{key}={value}") for value in (4, 8))
+    (first, *_), *others = incompatible_changes(before, after)
+    assert first == key
+    assert others
 
 
 def test_the_end_of_a_schedule_free_run_may_change(digits):

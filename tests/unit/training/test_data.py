@@ -3,10 +3,9 @@ import torch
 
 from dragoman.config import parse_config
 from dragoman.distributed.group import Group
-from dragoman.errors import UserError
 from dragoman.preparation import prepare
 from dragoman.shards.passport import PreparedData
-from dragoman.training.data import open_training_data, plan_batches
+from dragoman.training.data import open_training_data
 
 ALONE = Group(0, 1, 0, torch.device("cpu"))
 
@@ -22,22 +21,10 @@ def opened(digits):
     return with_settings
 
 
-def test_the_first_limit_ends_the_run(opened):
-    assert opened("training.steps=7")[0].last_step == 7
-    data, _ = opened("training.steps=100000", "training.epochs=2")
-    assert data.last_step == 2 * data.plan.steps_per_epoch
-
-
 def test_a_loader_begins_where_the_run_goes_on(opened):
     data, _ = opened()
     with data.loader(ALONE, first_step=3, summed_ranks=[0]) as loader:
         assert [loader.next().step, loader.next().step] == [3, 4]
-
-
-def test_more_workers_than_micro_batches_are_refused(opened):
-    data, config = opened()
-    with pytest.raises(UserError, match=r"999 workers, .* lower training\.micro_batch_tokens"):
-        plan_batches(data.shards, config, ranks=999)
 
 
 def test_updates_have_the_tokens_that_are_asked_for_in_drawn_subwords_too(opened):
@@ -52,30 +39,3 @@ def test_updates_have_the_tokens_that_are_asked_for_in_drawn_subwords_too(opened
             tokens[share] = sum(loader.next().tokens for _ in range(steps)) / steps
         assert tokens[share] == pytest.approx(config.training.tokens_per_update, rel=0.08)
     assert opened()[0].subword_dropout is None
-
-
-def test_pairs_that_pass_twice_count_twice(opened):
-    once, _ = opened()
-    twice, _ = opened("training.r_drop=1.0")
-    most = max(len(m.pairs) * twice.plan.lengths[m.pairs].max() for m in batches_of(twice.plan))
-    assert 2 * most <= 300
-    assert twice.plan.steps_per_epoch == once.plan.steps_per_epoch
-    with pytest.raises(UserError) as refused:
-        opened("training.r_drop=1.0", f"training.micro_batch_tokens={once.plan.lengths.max() + 1}")
-    for key in ("training.r_drop = 1.0", "training.micro_batch_tokens", "data.max_length"):
-        assert key in str(refused.value)
-
-
-def batches_of(plan):
-    steps = range(1, plan.steps_per_epoch + 1)
-    return [micro_batch for step in steps for micro_batch in plan.batch(step).micro_batches]
-
-
-def test_subwords_of_a_tokenizer_without_merges_are_refused(opened, tmp_path):
-    _, config = opened(
-        "tokenizer.kind=unigram", "tokenizer.vocabulary=40", f"data.prepared={tmp_path}/unigram"
-    )
-    training = config.training.model_copy(update={"subword_dropout": 0.1})
-    changed = config.model_copy(update={"training": training})
-    with pytest.raises(UserError, match=r"training\.subword_dropout = 0\.1 .* unigram"):
-        open_training_data(PreparedData.open(config.prepared_folder), changed, ALONE)

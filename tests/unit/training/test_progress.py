@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dragoman.telemetry.events import Evaluated, StepDone
@@ -49,3 +51,13 @@ def test_only_one_rank_logs(logged):
     log.log("something")
     log.end()
     assert logged() == ""
+
+
+def test_scores_that_come_later_say_how(logged):
+    log = ProgressLog(last_step=20, every_s=0.0, silent=False)
+    log.evaluation(replace(EVALUATED, bleu=None, chrf=None, is_best=False))
+    assert logged().strip().endswith("in 4.0 s, scores follow")
+    log.evaluation(replace(EVALUATED, arrived_step=14, beside_s=7.5, seconds=0.0))
+    assert "step 10:  BLEU 31.5  chrF 50.0  in 7.5 s beside steps  (best so far)" in logged()
+    log.evaluation(replace(EVALUATED, arrived_step=20, seconds=3.0))
+    assert "afterwards, waited for 3.0 s" in logged()

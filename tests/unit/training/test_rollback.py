@@ -13,7 +13,7 @@ from dragoman.config import parse_config
 from dragoman.errors import DivergedError
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, read_json
-from dragoman.telemetry.events import AttemptEnded, Incident, StepDone
+from dragoman.telemetry.events import AttemptEnded, AttemptStarted, Incident, StepDone
 from dragoman.training import divergence
 from dragoman.training.train import train
 from dragoman.training.updater import Updater
@@ -105,6 +105,18 @@ def test_after_too_many_rollbacks_the_run_stops_and_says_why(poisoned):
         go()
     assert len(rollbacks(run)) == 1
     assert [(e.state, e.cause) for e in events(run, AttemptEnded)] == [("failed", "diverged")]
+
+
+def test_a_run_of_auto_that_starts_over_can_be_resumed(poisoned):
+    """Its checkpoints say how their ranks synchronize, without which none would be whole."""
+    settings = ("sync.mode=auto", "training.max_skipped=0")
+    run, go = poisoned(lambda step, tries: step == 2 and tries == 1, *settings, "training.steps=7")
+    assert go().step == 7
+    assert [rollback.rollback_step for rollback in rollbacks(run)] == [0]
+    assert read_json(run.checkpoints / "latest" / STATE)["run"]["sync"]["mode"] == "fp32"
+    _, go_on = poisoned(lambda step, tries: False, *settings, "training.steps=9")
+    assert go_on().step == 9
+    assert [event.first_step for event in events(run, AttemptStarted)] == [1, 8]
 
 
 def test_a_torn_checkpoint_is_not_gone_back_to(poisoned, monkeypatch):

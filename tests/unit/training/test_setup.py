@@ -1,11 +1,14 @@
 import pytest
 import torch
+from recorded import events
 
 from dragoman.config import parse_config
 from dragoman.distributed.group import Group
 from dragoman.errors import UserError
+from dragoman.telemetry.events import ForecastMade, Stamped, to_line
 from dragoman.training.checkpointing import roots_of
-from dragoman.training.setup import start
+from dragoman.training.manifest import FORECAST
+from dragoman.training.setup import given_forecast, start
 
 ALONE = Group(0, 1, 0, torch.device("cpu"))
 
@@ -33,3 +36,16 @@ def test_what_killed_attempts_left_is_removed_at_the_next_start(run_with, digits
     with start(config, run, ALONE):
         hidden = [path.name for root in (run.root, *roots) for path in root.rglob(".*")]
         assert hidden == [".lock"]
+
+
+def test_what_was_forecast_for_an_attempt_is_recorded_once(run_with, monkeypatch):
+    made = ForecastMade(1, ["here"], 1.0, 2.0, 1.5, 2.5, 1.0, 1.0, 1e6)
+    monkeypatch.setenv(FORECAST, to_line(Stamped(1.0, 1.0, made)))
+    _, run = run_with("training.steps=1")
+    assert events(run, ForecastMade) == [made]
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"kind":"step"}'])
+def test_a_forecast_that_cannot_be_read_is_none(monkeypatch, text):
+    monkeypatch.setenv(FORECAST, text)
+    assert given_forecast() is None

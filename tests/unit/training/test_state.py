@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from dragoman.training.divergence import DivergenceState
-from dragoman.training.state import RunState
+from dragoman.training.state import PendingEvaluation, RunState
 
 SCALER = {
     "scale": 65536.0,
@@ -28,6 +28,23 @@ def test_the_best_score_resets_patience_and_a_tie_does_not():
     assert (state.best_step, state.evaluations_since_best) == (10, 1)
     state = state.after_step(1, 1.0).after_evaluation(21.0, 1.0, keep_best=1)
     assert (state.best_step, state.evaluations_since_best) == (12, 0)
+
+
+def test_a_score_may_be_of_an_earlier_step():
+    state = RunState(step=10).after_losses(1.0)
+    assert (state.evaluated_step, state.best_step, state.elapsed_s) == (10, None, 1.0)
+    state = state.after_step(1, 1.0).with_score(10, 20.0, keep_best=1)
+    assert (state.step, state.best_step, state.scores) == (11, 10, {"10": 20.0})
+    state = state.with_score(11, 19.0, keep_best=1)
+    assert (state.best_step, state.evaluations_since_best) == (10, 1)
+
+
+def test_what_is_pending_survives_json():
+    pending = PendingEvaluation(3, None, math.inf, 0.5, None, None)
+    state = RunState(step=4, pending=pending)
+    assert RunState.from_json(state.to_json()) == state
+    without = {key: value for key, value in state.to_json().items() if key != "pending"}
+    assert RunState.from_json(without).pending is None  # of a version that knew of none
 
 
 def test_only_the_best_steps_are_remembered_for_keeping():

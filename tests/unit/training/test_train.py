@@ -1,12 +1,17 @@
 """The loop in this process: when it ends, what it records."""
 
+import dataclasses
 import json
 import signal
 import threading
+from unittest.mock import MagicMock, Mock
 
 import pytest
 from recorded import events
+from safetensors.numpy import load_file
 
+from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE
+from dragoman.config import SyncSettings
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, read_json
 from dragoman.telemetry.events import (
@@ -15,9 +20,12 @@ from dragoman.telemetry.events import (
     Evaluated,
     StepDone,
 )
+from dragoman.training import auto_sync
+from dragoman.training import train as loop
 from dragoman.training.interruption import Interruption
 from dragoman.training.observer import RankParts
-from dragoman.training.train import train
+from dragoman.training.state import RunState
+from dragoman.training.train import adopt, first_choice, train
 from dragoman.training.updater import Updater
 
 
@@ -45,6 +53,27 @@ def test_wall_time_ends_a_run_and_counts_earlier_attempts(run_with):
     assert ending.cause == "hours"
     assert ending.step == 3
     assert len(events(run, AttemptStarted)) == 2
+
+
+def test_wall_time_that_ends_a_window_loses_nothing_of_it(run_with):
+    """No step knows that it is the last one, and the first fragment would set out after two."""
+    settings = ("sync.mode=local", "training.steps=50", "training.hours=0.000001")
+    ending, run = run_with(*settings)
+    assert (ending.cause, ending.step) == ("hours", 1)
+    common, own = (load_file(run.checkpoints / "latest" / name) for name in (MODEL, OPTIMIZER))
+    assert all((own[f"{name}|weight@0"] == weight).all() for name, weight in common.items())
+    _, begun = run_with(*settings, "schedule.peak=1e-12", name="untrained")
+    initial = load_file(begun.checkpoints / "latest" / MODEL)
+    assert any(abs(initial[name] - common[name]).max() > 1e-6 for name in common)
+
+
+def test_wall_time_that_is_over_when_a_window_goes_on_loses_nothing_of_it(run_with):
+    settings = ("sync.mode=local", "training.steps=50")
+    run_with(*settings, interruption=StopAfter(3))
+    ending, run = run_with(*settings, "training.hours=0.000001")
+    assert (ending.cause, ending.step) == ("hours", 3)
+    common, own = (load_file(run.checkpoints / "latest" / name) for name in (MODEL, OPTIMIZER))
+    assert all((own[f"{name}|weight@0"] == weight).all() for name, weight in common.items())
 
 
 def test_patience_ends_a_run_that_gets_no_better(run_with):
@@ -154,3 +183,44 @@ def test_the_observer_gets_each_step_with_its_own_parts(digits_config, tmp_path)
     train(digits_config, run, lambda *_: Observer())
     assert [done.step for done, _ in seen] == list(range(1, 20))
     assert all(parts == [RankParts.of(done)] for done, parts in seen)
+
+
+def test_a_worker_that_is_left_alone_synchronizes_with_nobody(run_with, monkeypatch):
+    """Of a run of auto whose workers took steps of their own; nor does it measure a network."""
+
+    def choose_local(trainer, state):
+        settings = SyncSettings(mode="local", local_steps=4)
+        trainer.updater.adopt(settings, state.step)
+        return dataclasses.replace(state, sync=settings.model_dump(mode="json"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "first_choice", choose_local)
+        run_with("sync.mode=auto", "training.steps=7")
+    monkeypatch.setattr(auto_sync, "WATCHED_STEPS", 2)
+    monkeypatch.setattr(auto_sync, "LOOK_AGAIN_S", 0.0)
+    ending, run = run_with("sync.mode=auto", "training.steps=12")
+    assert (ending.state, ending.step) == ("finished", 12)
+    assert read_json(run.checkpoints / "latest" / STATE)["run"]["sync"]["mode"] == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "looks"),
+    [({}, True), (SyncSettings(), True), (SyncSettings(bucket_mb=7.5), False)],
+    ids=["nothing", "by one worker alone", "by several"],
+)
+def test_auto_chooses_where_nothing_was_measured_before(chosen, looks, monkeypatch):
+    look = Mock(**{"return_value.chosen.settings": SyncSettings(mode="bf16")})
+    monkeypatch.setattr(loop, "look", look)
+    monkeypatch.setattr(loop, "rehearse", Mock())
+    trainer = Mock(**{"config.sync.mode": "auto", "group.ranks": 2, "data.loader": MagicMock()})
+    before = RunState(step=3, sync=chosen and chosen.model_dump(mode="json"))
+    state = first_choice(trainer, before)
+    assert look.called == looks
+    assert (state.sync["mode"] == "bf16") == looks
+
+
+def test_another_mode_waits_until_weights_and_moments_are_copied():
+    trainer = Mock()
+    adopt(trainer, RunState(step=3), Mock(**{"chosen.settings": SyncSettings()}))
+    first, second = [call[0] for call in trainer.mock_calls][:2]
+    assert (first, second) == ("checkpointer.wait_until_copied", "updater.adopt")

@@ -14,6 +14,7 @@ from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepParts
 from dragoman.diagnosis.speed import advice
 from dragoman.diagnosis.speed.bottleneck import FEW_STEPS
+from dragoman.diagnosis.speed.foreseen import forecast_figures, foreseen_of
 from dragoman.diagnosis.speed.intervals import interval_for
 from dragoman.diagnosis.speed.overview import speed_of
 from dragoman.diagnosis.speed.phases import RunBottleneck, in_a_word, over_in_words
@@ -57,6 +58,9 @@ def answer(run: RunFacts) -> Finding:
         sentence=_sentence(run, spent, waiting, bottleneck),
         evidence=[
             Figure("wall time", spent.wall_s, "s"),
+            *forecast_figures(
+                foreseen_of(run), {"hours": "forecast duration", "cost": "forecast cost"}
+            ),
             Figure("training", spent.training_s, "s", note="steps that the model is made of"),
             *_training_figures(run.step_parts, spent.training_s),
             *_waiting_figures(run.step_parts, waiting),
@@ -159,11 +163,23 @@ def _sentence(
         sentence += f" At the configured price it cost {money(cost, prices.currency)}{so_far}."
     sentences = (
         sentence,
+        _forecast_in_words(run),
         _starting_in_words(run, spent),
         _waiting_in_words(run, waiting),
         sentence_of(_when_worst(run, waiting, bottleneck)),
     )
     return " ".join(each for each in sentences if each)
+
+
+def _forecast_in_words(run: RunFacts) -> str:
+    """Returns what was forecast for the whole run; empty: nothing was."""
+    foreseen = foreseen_of(run)
+    if foreseen is None or foreseen.forecast.hours is None:
+        return ""
+    forecast = foreseen.forecast
+    paid = "" if forecast.cost is None else f" and {money(forecast.cost, forecast.currency)}"
+    whole = f"{wall_time(3600 * foreseen.forecast.hours)}{paid}"
+    return f"Before the start {whole} were forecast for the whole run."
 
 
 def _beside_steps(spent: TimeSpent) -> dict[str, float]:

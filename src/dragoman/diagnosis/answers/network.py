@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dragoman.diagnosis.answers import network_links as links
 from dragoman.diagnosis.answers.network_advice import advice_on
 from dragoman.diagnosis.findings import Confidence, Figure, Finding, recorded, unknown
-from dragoman.diagnosis.phrasing import count, listed, percent, plain_name, seconds, size
+from dragoman.diagnosis.phrasing import (
+    count,
+    listed,
+    percent,
+    plain_name,
+    seconds,
+    sentence_of,
+    size,
+)
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.run.timeline import why_no_common_step
@@ -24,6 +32,13 @@ from dragoman.diagnosis.speed.bottleneck import (
 )
 from dragoman.diagnosis.speed.causes import WAITED_FOR, Causes, causes_of
 from dragoman.diagnosis.speed.foreign_load import ProcessorLoad, share_in_words
+from dragoman.diagnosis.speed.foreseen import (
+    SlowerLink,
+    forecast_figures,
+    foreseen_of,
+    slower_in_words,
+    slower_link,
+)
 from dragoman.diagnosis.speed.lateness import because_of_data, whose_waiting
 from dragoman.diagnosis.speed.overview import speed_of
 from dragoman.diagnosis.speed.phases import (
@@ -35,7 +50,7 @@ from dragoman.diagnosis.speed.phases import (
 )
 from dragoman.diagnosis.speed.sync_modes import SyncModes, modes_of
 from dragoman.diagnosis.speed.what_if import ProjectedSteps
-from dragoman.distributed.sync_forecast import OPT_IN, Forecast
+from dragoman.forecast.sync_modes import OPT_IN, Forecast
 
 CLEARLY_LARGER = 0.10
 """Of the step: so much more than the second, the largest candidate is the verdict without doubt."""
@@ -59,13 +74,18 @@ def answer(run: RunFacts) -> Finding:
         evidence += links.cap_figures(facts.cap, facts.at_most)
     if speed.ranks > 1 and found.split.network_s > 0:
         evidence += _projected_figures(facts.projected)
+    foreseen = foreseen_of(run)
+    evidence += forecast_figures(foreseen, {"exposed_s": "forecast exposed network"})
+    slower = slower_link(facts.cap, foreseen.forecast) if foreseen else None
+    if slower:
+        evidence += _slower_figures(slower)
     modes = modes_of(run, facts)
     if modes is not None:
         evidence = [*_mode_figures(modes), *evidence]
     return Finding(
         verdict=found.verdict,
         confidence=confidence_of(found, len(speed.rows), facts.missing_ranks > 0),
-        sentence=_sentence(facts),
+        sentence=_sentence(facts, slower),
         evidence=evidence,
         advice=advice_on(run, facts, modes),
         plain=plain_name(_plain(facts)),
@@ -200,7 +220,7 @@ def _share(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _sentence(facts: Causes) -> str:
+def _sentence(facts: Causes, slower: SlowerLink | None) -> str:
     found, hosts, ranks = facts.found, facts.speed.hosts, facts.speed.ranks
     sentences = [_verdict_in_words(facts), _second_in_words(facts), _when_in_words(found)]
     if facts.bad is not None:
@@ -214,6 +234,7 @@ def _sentence(facts: Causes) -> str:
         sentences += [
             links.traffic_in_words(hosts),
             slow_link if facts.is_slow_network else "",
+            sentence_of(slower_in_words(slower)) if slower else "",
             links.retransmitted_in_words(hosts, found.verdict),
         ]
     if facts.missing_ranks:
@@ -392,6 +413,14 @@ def _phase_figures(found: RunBottleneck) -> list[Figure]:
         *(Figure(name, step, "steps") for name, step in steps if step is not None),
         Figure("mean step while it holds", found.split.step_s, "s"),
         Figure("exposed network share while it holds", shares_of(found.split).network, "share"),
+    ]
+
+
+def _slower_figures(slower: SlowerLink) -> list[Figure]:
+    where = f"of {slower.where}"
+    return [
+        Figure("rate measured before the start", slower.before, "bytes/s", note=where),
+        Figure("rate of it in the run", slower.now, "bytes/s", note=where),
     ]
 
 

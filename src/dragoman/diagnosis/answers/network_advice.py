@@ -18,7 +18,7 @@ from dragoman.diagnosis.speed.link_use import counted_against_predicted
 from dragoman.diagnosis.speed.sync_modes import CLEARLY_FASTER, SyncModes
 from dragoman.diagnosis.speed.teams import teams_of
 from dragoman.diagnosis.speed.what_if import projected, with_faster_link
-from dragoman.distributed.sync_forecast import QUALITY_COST, Forecast
+from dragoman.forecast.sync_modes import QUALITY_COST, Forecast
 from dragoman.telemetry.read.tables import known
 
 WORTH_MENTIONING = BOUND_SHARE / 2

@@ -18,6 +18,7 @@ from dragoman.diagnosis.run.steps import is_hang
 from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed import advice
 from dragoman.diagnosis.speed.bottleneck import FEW_STEPS, Shares, shares_of
+from dragoman.diagnosis.speed.foreseen import beside_forecast, forecast_figures, foreseen_of
 from dragoman.diagnosis.speed.layouts import (
     LayoutPace,
     attempts_by_layout,
@@ -75,6 +76,7 @@ def answer(run: RunFacts) -> Finding:
     slowest = int(all_s.argmax())
     beyond_s = _beyond_median_s(run)
     lost_s = {cause: float(beyond_s[rows].sum()) for cause, rows in slow.items()}
+    foreseen = foreseen_of(run)
     return Finding(
         verdict=in_three_digits(layout.split.step_s),
         confidence="high" if len(steps) >= FEW_STEPS else "medium" if len(steps) > 1 else "low",
@@ -84,12 +86,14 @@ def answer(run: RunFacts) -> Finding:
                 _mean_in_words(layout, layouts, median, p95),
                 _with_first_steps_in_words(all_s, layout, layouts),
                 comparison_of(layouts, run.config.cost),
+                beside_forecast(foreseen),
                 _slow_in_words(slow, len(steps)),
             )
             if sentence
         ),
         evidence=[
             *_mean_figures(layouts, mean_of(usual_s).figure("mean step", "s")),
+            *forecast_figures(foreseen, {"step_s": "forecast step"}),
             Figure("median", median, "s"),
             Figure("95th percentile", p95, "s"),
             Figure("99th percentile", p99, "s"),

@@ -18,6 +18,7 @@ from dragoman.diagnosis.run.timeline import why_no_common_step
 from dragoman.diagnosis.speed import advice
 from dragoman.diagnosis.speed.bottleneck import FEW_STEPS, shares_of
 from dragoman.diagnosis.speed.causes import WAITED_FOR, Causes, causes_of
+from dragoman.diagnosis.speed.foreseen import forecast_figures, foreseen_of
 from dragoman.diagnosis.speed.layouts import (
     LayoutPace,
     comparison_of,
@@ -303,6 +304,7 @@ def _figures(
         Figure("sent per step", layout.sent_bytes, "bytes", note="by a host, mean over hosts"),
         Figure("received per step", layout.received_bytes, "bytes"),
         Figure("predicted per step", predicted, "bytes", note=_formula(run, layout)),
+        *forecast_figures(foreseen_of(run), {"bytes_per_step": "forecast per step"}),
         Figure("counted over predicted", layout.sent_bytes / predicted if predicted else None, ""),
         *(
             Figure(

@@ -15,8 +15,8 @@ from dragoman.diagnosis.run.silences import Silence, silences_of
 from dragoman.diagnosis.run.steps import StepParts, step_parts_of
 from dragoman.diagnosis.run.timeline import RunTimeline, timeline_of
 from dragoman.rundir import RunDir
-from dragoman.telemetry.events import StepDone
-from dragoman.telemetry.read.tables import Table
+from dragoman.telemetry.events import ForecastMade, StepDone
+from dragoman.telemetry.read.tables import Table, events_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,13 @@ class RunFacts(RunTimeline):
             return self.host_traffic
         sensors = host_sensors_of(attempts, self.record.tables)
         return host_traffic_of(attempts, self.steps_by_rank, sensors, self.config.sync.is_local)
+
+    @cached_property
+    def forecasts(self) -> dict[int, ForecastMade]:
+        """Attempt -> what was forecast before it; without those that had no forecast."""
+        made = self.record.tables[ForecastMade]
+        rows = {int(number): row for row, number in enumerate(made["attempt"])}
+        return dict(zip(rows, events_at(ForecastMade, made, rows.values()), strict=True))
 
     @cached_property
     def silences(self) -> list[Silence]:

@@ -16,9 +16,9 @@ from dragoman.evaluation.scores import ScoredSplit, score_files
 from dragoman.model.size import Size, size_of
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
-from dragoman.telemetry.events import SyncChosen
+from dragoman.telemetry.events import ForecastMade, SyncChosen
 from dragoman.telemetry.read.reader import read_tables
-from dragoman.telemetry.read.tables import RunTables
+from dragoman.telemetry.read.tables import RunTables, events_at
 
 Content = TypeVar("Content", bound=BaseModel)
 
@@ -151,7 +151,7 @@ def read_run(
     status = read(run.status, _Status)
     return RunRecord(
         directory=_named(run),
-        config=_with_chosen_sync(config, tables),
+        config=_with_prices(_with_chosen_sync(config, tables), tables),
         passport=data.data if data else None,
         members={each.attempt: each.members for each in attendance},
         versions=attendance[-1].versions if attendance else {},
@@ -175,6 +175,19 @@ def _with_chosen_sync(config: Config, tables: RunTables) -> Config:
         return config.model_copy(update={"sync": SyncSettings(**chosen[-1])})
     except ValidationError:
         return config
+
+
+def _with_prices(config: Config, tables: RunTables) -> Config:
+    """Returns the config with the mean price of the hosts, where the host list had prices."""
+    made = tables[ForecastMade]
+    if not len(made):
+        return config
+    (newest,) = events_at(ForecastMade, made, [len(made) - 1])
+    if not newest.host_prices or not newest.hosts:
+        return config
+    mean = sum(newest.host_prices.values()) / len(newest.hosts)
+    cost = config.cost.model_copy(update={"host_per_hour": mean})
+    return config.model_copy(update={"cost": cost})
 
 
 def _named(run: RunDir) -> RunDir:

@@ -9,7 +9,7 @@ later ones count.
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -87,8 +87,12 @@ def timeline_of(record: RunRecord) -> RunTimeline:
     ]
     counting = np.concatenate([np.empty(0, dtype=np.int64), *own_rows])
     counting = counting[counts[counting]]
-    # Where a step was evaluated twice, the later evaluation counts.
-    evaluations = {e.step: e for attempt in attempts for e in attempt.evaluations}
+    evaluations: dict[int, Evaluated] = {}
+    for evaluated in (e for attempt in attempts for e in attempt.evaluations):
+        # Where a step was evaluated twice, the later evaluation counts.
+        losses = evaluations.get(evaluated.step) if evaluated.arrived_step is not None else None
+        waited_s = losses.seconds if losses and losses.bleu is None else 0.0
+        evaluations[evaluated.step] = replace(evaluated, seconds=waited_s + evaluated.seconds)
     return RunTimeline(
         attempts=attempts,
         steps=done.where(counting[np.argsort(done["step"][counting], kind="stable")]),

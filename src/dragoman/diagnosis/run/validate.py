@@ -16,6 +16,7 @@ from dragoman.telemetry.events import (
     ClockOffset,
     DeviceFound,
     Evaluated,
+    ForecastMade,
     Incident,
     SensorReading,
     StepDone,
@@ -51,15 +52,26 @@ _NEEDED: dict[type[Any], dict[str, Range]] = {
     CheckpointSaved: {"step": _COUNT, "seconds": _SECONDS, "bytes": _BYTES},
     Incident: {"step": _COUNT},
     AttemptEnded: {"step": _COUNT},
+    ForecastMade: {
+        "ranks": Range(1, 1e6),
+        "step_s": _SECONDS,
+        "step_low_s": _SECONDS,
+        "step_high_s": _SECONDS,
+        "compute_s": _SECONDS,
+        "exposed_s": _SECONDS,
+        "bytes_per_step": _BYTES,
+    },
     ClockOffset: {"offset_s": _OFFSET, "monotonic_offset_s": _OFFSET, "error_s": _SECONDS},
 }
 _WANTED: dict[type[Any], dict[str, Range]] = {
     StepDone: {"memory_peak_bytes": _BYTES, "ready_s": _SECONDS},
     DeviceFound: {"peak_flops": _SOME, "memory_bytes": _SOME},
+    ForecastMade: {"hours": _SECONDS, "cost": Range(0.0, 1e30)},
 }
 _GROUPS: dict[type[Any], dict[str, Range]] = {
     StepDone: {"parts_s": _SECONDS, "traffic_bytes": _BYTES, "counts": Range(0.0, 1e30)},
     SensorReading: {"values": _ANY},
+    ForecastMade: {"sent_bytes_per_s": _SOME, "received_bytes_per_s": _SOME, "host_prices": _ANY},
 }
 
 

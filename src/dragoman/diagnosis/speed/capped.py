@@ -203,8 +203,8 @@ def port_rates(sensors: HostSensors, interface: str, spans: Array) -> PortRates:
             bursts[way].append(peaks[1:][is_inside])
     return PortRates(
         sensors.host,
-        {way: _busy(np.concatenate([np.empty(0), *values])) for way, values in rates.items()},
-        {way: _busy(np.concatenate([np.empty(0), *values])) for way, values in bursts.items()},
+        {way: busy(np.concatenate([np.empty(0), *values])) for way, values in rates.items()},
+        {way: busy(np.concatenate([np.empty(0), *values])) for way, values in bursts.items()},
     )
 
 
@@ -235,7 +235,7 @@ def _highest(sensors: HostSensors, interface: str) -> tuple[Array, Array]:
     return moments[np.isfinite(values)], values[np.isfinite(values)]
 
 
-def _busy(values: Array) -> Array:
+def busy(values: Array) -> Array:
     """Leaves out readings in which next to nothing passed."""
     values = values[np.isfinite(values)]
     if not len(values):

@@ -13,6 +13,8 @@ from itertools import chain
 
 import numpy as np
 
+from dragoman.config import Config
+from dragoman.diagnosis.commands import setting_line
 from dragoman.diagnosis.phrasing import percent
 from dragoman.diagnosis.run.steps import (
     HANG_S,
@@ -24,8 +26,10 @@ from dragoman.diagnosis.run.steps import (
 from dragoman.diagnosis.speed.bottleneck import Late, Link, Verdict, shares_of
 from dragoman.diagnosis.speed.lateness import latest, rank_name
 from dragoman.diagnosis.speed.phases import change_point, evidence_of, verdict_over
+from dragoman.diagnosis.speed.sync_modes import modes_for
 from dragoman.diagnosis.speed.what_if import projected_steps
 from dragoman.distributed.ring_bytes import messages_of
+from dragoman.model.size import FP32_BYTES
 from dragoman.telemetry.events import StepDone
 from dragoman.telemetry.read.tables import Array
 from dragoman.training.observer import RankParts
@@ -47,8 +51,10 @@ HOLDS_S = 30.0
 class LiveDiagnosis:
     """Watches one attempt, on rank 0."""
 
-    def __init__(self, hosts: Sequence[str], gradient_bytes: float) -> None:
+    def __init__(self, config: Config, hosts: Sequence[str], gradient_bytes: float) -> None:
         """`hosts` are those of each rank."""
+        self._config, self._hosts = config, hosts
+        self._parameters = round(gradient_bytes / FP32_BYTES)
         has_several = len(set(hosts)) > 1
         self.names = {
             (0, rank): host if has_several else rank_name(rank) for rank, host in enumerate(hosts)
@@ -109,7 +115,22 @@ class LiveDiagnosis:
         self.verdict = verdict
         since_step = _began_at(verdict, steps, len(window) + self._new_steps)
         late = latest(steps, self.names, window)
-        return in_words(verdict, since_step, steps.mean(window), self._link, late)
+        split = steps.mean(window)
+        return in_words(verdict, since_step, split, self._less_network(split), late)
+
+    def _less_network(self, split: StepSplit) -> str:
+        """Returns what would be waited for less with, as the report advises; empty: auto looks for
+        it itself."""
+        if self._config.sync.mode == "auto":
+            return ""
+        modes = modes_for(self._config, self._parameters, self._hosts, split, self._link)
+        if modes and modes.chosen:
+            what = ", ".join(setting_line(*setting) for setting in modes.settings.items())
+            saving = 1 - 1 / modes.speed_up(modes.chosen)
+            return f"a new run with {what} would save about {percent(saving)}"
+        projected = projected_steps(split, self._link)
+        saving = projected.saving(projected.double_updates_s)
+        return f"updates twice as large would save about {percent(saving)}"
 
     def _split_new_steps(self) -> None:
         numbers, parts = zip(*self._unsplit, strict=True)
@@ -163,14 +184,18 @@ def _has_two_levels(values: Array) -> bool:
     return abs(float(after.mean() - before.mean())) > 3 * spread
 
 
-def in_words(verdict: Verdict, since_step: int, split: StepSplit, link: Link, late: Late) -> str:
-    """network-bound since step 400: 71 % of the step; updates twice as large would save ..."""
-    shares, projected = shares_of(split), projected_steps(split, link)
-    network = percent(shares.network)
+def in_words(
+    verdict: Verdict, since_step: int, split: StepSplit, less_network: str, late: Late
+) -> str:
+    """network-bound since step 400: 71 % of the step; a new run with sync.mode = ... would save ...
+
+    `less_network`: what would help against the network, if anything.
+    """
+    shares = shares_of(split)
     match verdict:
         case "network-bound" | "latency-bound":
-            saving = percent(projected.saving(projected.double_updates_s))
-            words = f"{network} of the step; updates twice as large would save about {saving}"
+            words = f"{percent(shares.network)} of the step"
+            words += f"; {less_network}" if less_network else ""
         case "straggler":
             whom = late.who if late.is_always_the_same else "now one rank and now another"
             words = f"{percent(shares.straggling)} of the step waits for {whom}"

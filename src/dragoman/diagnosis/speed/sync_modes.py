@@ -10,16 +10,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dragoman.config import SyncSettings
+from dragoman.config import Config, SyncSettings
 from dragoman.diagnosis.commands import with_settings
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.steps import StepSplit
 from dragoman.diagnosis.speed.bottleneck import Link, or_zero
 from dragoman.diagnosis.speed.causes import Causes
 from dragoman.diagnosis.speed.what_if import hidden_network_s
-from dragoman.distributed import sync_forecast
 from dragoman.distributed.ring_bytes import mean_bytes_of_mode
-from dragoman.distributed.sync_forecast import (
+from dragoman.errors import ConfigError
+from dragoman.forecast import sync_modes as forecasts
+from dragoman.forecast.sync_modes import (
     LADDER,
     OPT_IN,
     Forecast,
@@ -30,7 +31,6 @@ from dragoman.distributed.sync_forecast import (
     forecast,
     seconds_beside,
 )
-from dragoman.errors import ConfigError
 
 CLEARLY_FASTER = 1.05
 ALSO_CHANGED: Sequence[Mapping[str, object]] = ({}, {"optimizer.average_decay": 0.0})
@@ -58,33 +58,41 @@ def modes_of(run: RunFacts, causes: Causes) -> SyncModes | None:
     """Returns None where the network does not hold the run back, or does not any more, or where
     there is but one host."""
     found, hosts = causes.found, [*run.attempts[-1].hosts.values()] if run.attempts else []
-    is_held = found.verdict in ("network-bound", "latency-bound") and found.until_step is None
-    is_sharded = run.config.training.sharding == "full"
-    if not is_held or is_sharded or len(set(hosts)) < 2 or not found.split.network_s > 0:
+    if found.verdict not in ("network-bound", "latency-bound") or found.until_step is not None:
         return None
-    split, own = found.split, run.config.sync
-    on_host = max(Counter(hosts).values())
+    parameters = run.record.model_size.parameters
+    return modes_for(run.config, parameters, hosts, found.split, causes.speed.link)
+
+
+def modes_for(
+    config: Config, parameters: int, hosts: Sequence[str], split: StepSplit, link: Link
+) -> SyncModes | None:
+    """Returns the forecasts for a run that the network holds back; None where there is but one
+    host, or each holds a part of the model. `hosts` are those of each rank."""
+    if config.training.sharding == "full" or len(set(hosts)) < 2 or not split.network_s > 0:
+        return None
+    own, on_host = config.sync, max(Counter(hosts).values())
     workload = Workload(
-        parameters=run.record.model_size.parameters,
+        parameters=parameters,
         ranks=len(hosts),
         ranks_on_host=on_host,
         hosts=len(set(hosts)),
         compute_s=split.step_s - split.network_s,
         backward_s=split.backward_s,
     )
-    workload, link = measured(own, workload, split, causes.speed.link)
-    now = forecast(own, workload, link)._replace(step_s=split.step_s)
+    workload, way = measured(own, workload, split, link)
+    now = forecast(own, workload, way)._replace(step_s=split.step_s)
     ladder = [_for_hosts(settings, on_host) for settings in (*LADDER, OPT_IN)]
-    others = [forecast(each, workload, link) for each in ladder if not _is_same(each, own)]
+    others = [forecast(each, workload, way) for each in ladder if not _is_same(each, own)]
     changes = {
         each.settings: settings
         for each in others
         if each.settings.mode != OPT_IN.mode
         and each.bytes_per_step < now.bytes_per_step
         and split.step_s >= CLEARLY_FASTER * each.step_s
-        and (settings := settings_for(run, each.settings))
+        and (settings := settings_for(config, each.settings))
     }
-    chosen = choose(workload, link, [*changes])[1] if changes else None
+    chosen = choose(workload, way, [*changes])[1] if changes else None
     return SyncModes(
         now_s=split.step_s,
         now_bytes=now.bytes_per_step,
@@ -96,7 +104,7 @@ def modes_of(run: RunFacts, causes: Causes) -> SyncModes | None:
 
 def measured(
     own: SyncSettings, workload: Workload, split: StepSplit, link: Link
-) -> tuple[Workload, sync_forecast.Link]:
+) -> tuple[Workload, forecasts.Link]:
     """Returns the link on which the run's own mode takes what it has taken, and the workload with
     no more computing to hide behind than gradients were hidden behind.
 
@@ -115,22 +123,27 @@ def measured(
     if not own.is_local:
         workload = workload._replace(backward_s=hidden_s)
     rate = sent / carrying_s if carrying_s > 0 else math.inf
-    return workload, sync_forecast.Link(rate, latency_s)
+    return workload, forecasts.Link(rate, latency_s)
 
 
-def settings_for(run: RunFacts, settings: SyncSettings) -> Mapping[str, object]:
-    """Returns the keys to change in this run for such settings, and what else has to change with
+def settings_for(config: Config, settings: SyncSettings) -> Mapping[str, object]:
+    """Returns the keys to change in this config for such settings, and what else has to change with
     them; empty: its recipe refuses them."""
-    keys = {f"sync.{key}": value for key, value in explicit_keys(settings).items()}
+    keys: dict[str, object] = {
+        f"sync.{key}": value for key, value in explicit_keys(settings).items()
+    }
+    if config.sync.is_local:
+        # The config of a run has what once followed from other keys, and would keep it.
+        follow = ["fragments", "delay"]
+        if config.sync.mode != settings.mode:
+            follow += ["outer_rate", "outer_momentum"]
+        for key in follow:
+            if getattr(config.sync, key) != getattr(settings, key):
+                keys[f"sync.{key}"] = getattr(settings, key)
     for also in ALSO_CHANGED:
-        changes: dict[str, object] = {**keys, **also}
+        changes = {**keys, **also}
         try:
-            found = with_settings(run.config, changes).sync
-            # The config of a run has what once followed from other keys, and would keep it.
-            for key in ("fragments", "delay"):
-                if getattr(found, key) != getattr(settings, key):
-                    changes[f"sync.{key}"] = getattr(settings, key)
-            with_settings(run.config, changes)
+            with_settings(config, changes)
         except ConfigError:
             continue
         return changes

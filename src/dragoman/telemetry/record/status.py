@@ -63,7 +63,9 @@ class StatusFile:
             case StepDone(step=step, loss=loss):
                 self._content |= {"step": step, "loss": _finite(loss)}
             case Evaluated(validation_loss=loss, bleu=bleu):
-                self._content |= {"validation_loss": _finite(loss), "bleu": bleu}
+                self._content |= {"validation_loss": _finite(loss)}
+                if bleu is not None:  # else it is computed beside training, and comes later
+                    self._content["bleu"] = bleu
             case AttemptEnded(state=state, step=step, reason=reason):
                 self._set(state, step=step, reason=reason)
         if time.monotonic() >= self._next_write:

@@ -4,7 +4,7 @@ from unit.diagnosis.traffic_run import WIRE_BYTES, figure, slow_link, traffic_of
 from unit.report.fake_run import CONFIG
 
 from dragoman.diagnosis.answers import network
-from dragoman.distributed.sync_forecast import QUALITY_COST
+from dragoman.forecast.sync_modes import QUALITY_COST
 
 
 def test_a_link_that_has_recovered_is_told_to_be_over(tmp_path):

@@ -27,7 +27,6 @@ def test_shipped_recipes_have_usual_rates(name):
         (("optimizer.kind=muon",), 1.0),
         (("optimizer.kind=muon", "optimizer.muon_rate_factor=3.0"), 3.0),
         (("optimizer.kind=muon", "optimizer.muon_rate_factor=0.5"), 1.0),
-        (("optimizer.muon_rate_factor=3.0",), 1.0),
     ],
 )
 def test_a_rate_is_compared_with_what_width_and_warm_up_allow(settings, times):

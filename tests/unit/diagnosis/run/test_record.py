@@ -1,9 +1,12 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from unit.diagnosis.foreseen_run import forecast
 from unit.report.fake_run import MANIFEST, WALL_AT, FakeRun, evaluated, started, step
 
+from dragoman.config import load_config
 from dragoman.diagnosis.run.facts import facts_of
 from dragoman.diagnosis.run.record import read_run
 from dragoman.errors import UserError
@@ -103,3 +106,16 @@ def test_the_size_of_the_model_is_as_set_until_the_vocabulary_is_known(run):
     assert known.vocabulary == 777
     for record in (planned, known):
         assert record.model_size == size_of(record.config.model, record.vocabulary)
+
+
+def test_prices_of_the_host_list_count_before_that_of_the_recipe(run):
+    made = replace(forecast(ranks=2), host_prices={"host-0": 1.0, "host-1": 4.0})
+    run.with_events([(0.0, started()), (0.5, made), (1.0, step(1))])
+    cost = read_run(run.directory, read_at=WALL_AT).config.cost
+    assert cost.host_per_hour == 2.5  # of each host, in the mean
+
+
+def test_without_prices_in_the_host_list_that_of_the_recipe_counts(run):
+    run.with_events([(0.0, started()), (0.5, forecast(ranks=2)), (1.0, step(1))])
+    cost = read_run(run.directory, read_at=WALL_AT).config.cost
+    assert cost == load_config(run.directory.config).cost

@@ -6,6 +6,7 @@ from unit.diagnosis.speed_run import read
 from unit.report.fake_run import WALL_AT, FakeRun, evaluated, started, step
 
 from dragoman.diagnosis.run.facts import RunFacts
+from dragoman.diagnosis.speed.time_spent import time_spent
 from dragoman.telemetry.events import (
     ClockOffset,
     Incident,
@@ -49,6 +50,25 @@ def test_an_attempt_that_goes_back_has_its_later_steps_counted(run):
     assert found.attempts[0].lost_steps == 2
     assert [e.bleu for e in found.evaluations] == [20.0]
     assert found.attempts[0].lost_s == 2 * 1.0 + 2.0
+
+
+def test_scores_that_came_later_complete_the_losses_and_only_waiting_adds_time(run):
+    late = {"arrived_step": 3, "beside_s": 60.0}
+    run.with_events(
+        [
+            (0.0, started()),
+            *((float(n), step(n)) for n in (1, 2)),
+            (3.0, evaluated(2, bleu=None, seconds=1.0)),
+            (4.0, step(3)),
+            (4.5, evaluated(2, bleu=20.0, seconds=0.25, **late)),
+        ]
+    )
+    found = read(run)
+
+    (complete,) = found.evaluations
+    assert (complete.bleu, complete.seconds, complete.beside_s) == (20.0, 1.25, 60.0)
+    assert [e.seconds for e in found.attempts[0].evaluations] == [1.0, 0.25]
+    assert time_spent(found.attempts).evaluating_s == 1.25
 
 
 def test_a_run_that_went_back_twice_in_one_attempt(run):

@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pytest
+from unit.report import fake_run
 
+from dragoman.config import parse_config
 from dragoman.diagnosis.speed.online import MOST_STEPS, LiveDiagnosis
 from dragoman.telemetry.events import StepDone
 from dragoman.training.observer import RankParts
 
+CONFIG = parse_config(fake_run.CONFIG, "config.toml")
 BASE_BYTES = 4 * 60_880_896.0
 TWO = ["node-a", "node-b"]
 FOUR = [*TWO, "node-c", "node-d"]
@@ -59,24 +62,40 @@ def noisy(*levels: tuple[int, float]) -> list[float]:
 
 
 def test_a_run_that_computes_logs_nothing():
-    assert lines(LiveDiagnosis(TWO, BASE_BYTES), noisy((500, 0.02))) == []
+    assert lines(LiveDiagnosis(CONFIG, TWO, BASE_BYTES), noisy((500, 0.02))) == []
 
 
 def test_a_link_that_slows_down_is_logged_once_with_the_step_and_what_would_help():
-    logged = lines(LiveDiagnosis(TWO, BASE_BYTES), noisy((399, 0.02), (400, 2.2)))
+    logged = lines(LiveDiagnosis(CONFIG, TWO, BASE_BYTES), noisy((399, 0.02), (400, 2.2)))
 
     assert len(logged) == 1
     at, line = logged[0]
     assert re.fullmatch(
         r"network-bound since step 400: (69|7[0-2]) % of the step; "
-        r"updates twice as large would save about 3\d %",
+        r"a new run with sync.mode = \"local\", .*sync.wire = \"bf16\" would save about [67]\d %",
         line,
     )
     assert at < 440
 
 
+@pytest.mark.parametrize(
+    ("setting", "hosts", "words"),
+    [
+        ("sync.mode=auto", TWO, "of the step"),  # which looks for itself
+        ("optimizer.average_decay=0.9", TWO, "optimizer.average_decay = 0.0 would save"),
+        ("training.sharding=full", TWO, "updates twice as large would save"),
+        ("sync.mode=fp32", TWO[:1] * 2, "updates twice as large would save"),
+    ],
+)
+def test_only_what_the_recipe_allows_and_the_report_advises_is_proposed(setting, hosts, words):
+    config = parse_config(fake_run.CONFIG, "config.toml", [setting])
+    ((_, line),) = lines(LiveDiagnosis(config, hosts, BASE_BYTES), noisy((80, 2.2)))
+    assert line.partition(words)[1]
+    assert ("save" in line) == ("save" in words)
+
+
 def test_a_slow_link_from_the_beginning_is_logged_since_the_first_step_that_counts():
-    logged = lines(LiveDiagnosis(TWO, BASE_BYTES), noisy((60, 30.0)))
+    logged = lines(LiveDiagnosis(CONFIG, TWO, BASE_BYTES), noisy((60, 30.0)))
 
     assert len(logged) == 1
     assert logged[0][1].startswith("network-bound since step 2: 97 % of the step")
@@ -84,11 +103,14 @@ def test_a_slow_link_from_the_beginning_is_logged_since_the_first_step_that_coun
 
 
 def test_a_hiccup_logs_nothing():
-    assert lines(LiveDiagnosis(TWO, BASE_BYTES), noisy((200, 0.02), (8, 3.0), (200, 0.02))) == []
+    assert (
+        lines(LiveDiagnosis(CONFIG, TWO, BASE_BYTES), noisy((200, 0.02), (8, 3.0), (200, 0.02)))
+        == []
+    )
 
 
 def test_what_is_mended_is_logged_too():
-    logged = lines(LiveDiagnosis(TWO, BASE_BYTES), noisy((100, 2.0), (200, 0.02)))
+    logged = lines(LiveDiagnosis(CONFIG, TWO, BASE_BYTES), noisy((100, 2.0), (200, 0.02)))
 
     assert [line.split(":")[0] for _, line in logged] == [
         "network-bound since step 2",
@@ -99,7 +121,7 @@ def test_what_is_mended_is_logged_too():
 def test_a_share_at_the_limit_does_not_flicker():
     # Between a fifth of the step, where the verdict begins, and a sixth, where it ends.
     logged = lines(
-        LiveDiagnosis(TWO, BASE_BYTES), noisy((100, 0.30), *[(30, 0.17), (30, 0.26)] * 10)
+        LiveDiagnosis(CONFIG, TWO, BASE_BYTES), noisy((100, 0.30), *[(30, 0.17), (30, 0.26)] * 10)
     )
 
     assert len(logged) == 1
@@ -108,7 +130,7 @@ def test_a_share_at_the_limit_does_not_flicker():
 def straggling(hosts: list[str], late_s: Callable[[int], list[float]], of="compute_s") -> list[str]:
     """What is logged over 100 steps; `late_s` of the number of a step: how much longer than the
     first each rank computes, or waits for data. The others wait for the last one."""
-    live = LiveDiagnosis(hosts, BASE_BYTES)
+    live = LiveDiagnosis(CONFIG, hosts, BASE_BYTES)
     usual = {"compute_s": 0.9, "data_s": 0.002}[of]
     logged = [
         after(
@@ -169,7 +191,7 @@ def test_a_host_whose_data_always_is_late_is_a_straggler():
 
 
 def test_waiting_for_data_is_logged():
-    live = LiveDiagnosis(TWO[:1], BASE_BYTES)
+    live = LiveDiagnosis(CONFIG, TWO[:1], BASE_BYTES)
     logged = [after(live, step, [parts(0.0, data_s=0.6)]) for step in range(1, 101)]
 
     assert [line for line in logged if line] == [
@@ -178,14 +200,14 @@ def test_waiting_for_data_is_logged():
 
 
 def test_communication_that_cannot_be_told_from_computing_is_not_blamed():
-    live = LiveDiagnosis(TWO, BASE_BYTES)
+    live = LiveDiagnosis(CONFIG, TWO, BASE_BYTES)
 
     assert not any(after(live, step, [parts(None, compute_s=5.0)] * 2) for step in range(1, 101))
     assert np.isnan(live.steps["network_s"]).all()
 
 
 def test_many_small_messages_that_take_long_are_latency():
-    live = LiveDiagnosis(FOUR, 4e6)
+    live = LiveDiagnosis(CONFIG, FOUR, 4e6)
     each = parts(0.3, compute_s=0.3, rest_s=0.14)
     logged = [after(live, step, [each] * 4) for step in range(1, 201)]
 
@@ -194,7 +216,7 @@ def test_many_small_messages_that_take_long_are_latency():
 
 @pytest.mark.parametrize("step_s", [1e-3, 100.0])
 def test_fast_steps_and_slow_ones_are_judged_by_enough_of_both(step_s):
-    live = LiveDiagnosis(TWO, BASE_BYTES)
+    live = LiveDiagnosis(CONFIG, TWO, BASE_BYTES)
     each = parts(step_s / 2, compute_s=step_s / 2, data_s=0.0, rest_s=0.0)
     at = next(step for step in itertools.count(1) if after(live, step, [each] * 2))
 
@@ -203,7 +225,7 @@ def test_fast_steps_and_slow_ones_are_judged_by_enough_of_both(step_s):
 
 
 def test_memory_is_bounded():
-    live = LiveDiagnosis(TWO, BASE_BYTES)
+    live = LiveDiagnosis(CONFIG, TWO, BASE_BYTES)
     for step in range(1, 4 * MOST_STEPS):
         after(live, step, [parts(1e-3, compute_s=1e-3)] * 2)
 
@@ -211,7 +233,7 @@ def test_memory_is_bounded():
 
 
 def test_a_step_that_hung_changes_nothing():
-    live = LiveDiagnosis(TWO, BASE_BYTES)
+    live = LiveDiagnosis(CONFIG, TWO, BASE_BYTES)
     waits = [4000.0 if step == 100 else 0.02 for step in range(1, 200)]
 
     assert lines(live, waits) == []

@@ -4,12 +4,13 @@ from unit.diagnosis.step_split import split
 from unit.diagnosis.traffic_run import WIRE_BYTES, traffic_of
 from unit.report.fake_run import CONFIG
 
-from dragoman.config import SyncSettings
+from dragoman.config import SyncSettings, parse_config
+from dragoman.diagnosis.commands import with_settings
 from dragoman.diagnosis.speed.bottleneck import Link
 from dragoman.diagnosis.speed.causes import causes_of
 from dragoman.diagnosis.speed.overview import speed_of
-from dragoman.diagnosis.speed.sync_modes import measured, modes_of
-from dragoman.distributed.sync_forecast import LADDER, OPT_IN, Workload, forecast
+from dragoman.diagnosis.speed.sync_modes import measured, modes_of, settings_for
+from dragoman.forecast.sync_modes import LADDER, OPT_IN, Workload, forecast
 
 BASE = 60_880_896
 LOCAL_4 = {"sync.mode": "local", "sync.local_steps": 4, "sync.wire": "bf16"}
@@ -56,6 +57,18 @@ def test_what_follows_from_other_keys_is_brought_along(tmp_path):
     found = modes(tmp_path, network_s=20.0, settings=local, sent=2 * BASE / 4)
 
     assert found.settings["sync.delay"] == found.chosen.settings.delay > 1
+
+
+@pytest.mark.parametrize("steps", [30, 100], ids=["shorter windows", "a delay beyond them"])
+def test_from_diloco_to_local_the_outer_step_is_that_of_local(tmp_path, steps):
+    """The config of a run has diloco's rate and momentum, and a delay that local's 12 lack."""
+    diloco = f'[sync]\nmode = "diloco"\nlocal_steps = {steps}\n'
+    config = parse_config(CONFIG + diloco, "config.toml")
+    local = LADDER[-1]
+    changes = settings_for(config, local)
+
+    assert changes["sync.mode"] == "local"
+    assert with_settings(config, changes).sync == local
 
 
 def test_what_the_mode_does_not_go_with_is_changed_too(tmp_path):

@@ -33,6 +33,15 @@ def test_the_status_follows_the_events(tmp_path):
     assert (content["bleu"], content["heartbeat_at"]) == (30.0, 4.0)
 
 
+def test_a_bleu_that_comes_later_takes_none_away(tmp_path):
+    run = RunDir(tmp_path)
+    status = StatusFile(run)
+    status(Stamped(1.0, 1.0, Evaluated(10, 2.0, None, 30.0, 50.0, "", "", True, 1.0)))
+    status(Stamped(2.0, 2.0, Evaluated(20, 1.5, None, None, None, "", "", False, 1.0)))
+    status(Stamped(3.0, 3.0, AttemptEnded(20, "preempted", "")))
+    assert (read_status(run).validation_loss, read_status(run).bleu) == (1.5, 30.0)
+
+
 def test_a_loss_that_is_not_finite_is_null_in_the_file(tmp_path):
     run = RunDir(tmp_path)
     status = StatusFile(run)

@@ -1,7 +1,7 @@
 import pytest
 
 from dragoman.config import SyncSettings
-from dragoman.sync.fragments import FragmentSchedule, cut
+from dragoman.distributed.fragments import FragmentSchedule, cut
 
 
 def timetable(schedule, steps):

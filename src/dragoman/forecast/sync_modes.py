@@ -1,14 +1,22 @@
-"""Forecasts what a step takes with each way to synchronize, before anything runs. Pure, no torch.
+"""Forecasts a step in each way to synchronize, where only the sums are known. Pure, no torch.
 
 A workload and a link come in; seconds and bytes of a step go out, for every mode of `LADDER`. The
-module stands here and not in `sync/`, whose package imports torch: reports are made without.
+time is simulated as in `forecast/step.py`, with what a running or recorded run knows: its rate in
+all, and no layout of parameters, so that buckets are taken for equal. Whoever has a recipe and a
+check uses `forecast_step`.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dragoman.config import SyncSettings
+from pydantic import ValidationError
+
+from dragoman.config import Config, SyncSettings
+from dragoman.distributed.fragments import FragmentSchedule
 from dragoman.distributed.ring_bytes import mean_bytes_of_mode, messages_of
+from dragoman.forecast.layout import even_buckets
+from dragoman.forecast.overlap import Message
+from dragoman.forecast.step import beside_backward, simulate_window
 
 LARGEST_SHARE = 0.25
 """Of computing: what may be left exposed. The diagnosis calls a run network-bound from a fifth of
@@ -32,7 +40,8 @@ QUALITY_COST: Mapping[str, str] = {
     "fp32": "",
     "bf16": "Gradients are rounded to bf16; its cost in BLEU: see docs/sync.md.",
     "accumulate": "Larger updates learn less from each token; its cost in BLEU: see docs/sync.md.",
-    "local": "Workers average their weights only now and then; its cost in BLEU: see docs/sync.md.",
+    "local": "Workers average their weights only now and then; its cost in BLEU: see docs/sync.md "
+    "(1.5 early in a short run).",
     "auto": "It takes the mildest mode that is fast enough; their cost in BLEU: see docs/sync.md.",
     "diloco": "Workers average their weights seldom; its cost in BLEU: see docs/sync.md.",
 }
@@ -85,10 +94,24 @@ def forecast(settings: SyncSettings, workload: Workload, link: Link) -> Forecast
     )
     collectives = collectives_of(settings, workload.parameters)
     sending_s = sent / link.bytes_per_s + collectives * link.latency_s if sent else 0.0
-    least_s = 0.0 if settings.is_local else sending_s / _buckets(settings, workload.parameters)
-    beside_s = seconds_beside(settings, workload) / settings.window_steps
-    exposed_s = max(sending_s - beside_s, least_s)
+    exposed_s = _exposed_s(settings, workload, sending_s) if sent else 0.0
     return Forecast(settings, sent, sending_s, exposed_s, workload.compute_s + exposed_s)
+
+
+def _exposed_s(settings: SyncSettings, workload: Workload, sending_s: float) -> float:
+    if settings.is_local:
+        fragments = settings.fragments or 1
+        message = Message(sending_s * settings.window_steps / fragments)
+        window = simulate_window(
+            FragmentSchedule.of(settings),
+            [message] * fragments,
+            [0.0] * fragments,
+            workload.compute_s,
+        )
+        return window.exposed_s / settings.window_steps
+    buckets = even_buckets(workload.parameters, _buckets(settings, workload.parameters))
+    messages = [Message(sending_s / len(buckets))] * len(buckets)
+    return beside_backward(buckets, messages, workload.backward_s).exposed_s
 
 
 def choose(
@@ -158,3 +181,24 @@ def explicit_keys(settings: SyncSettings) -> dict[str, str | int | float]:
         for key, value in given.items()
         if value != implied[key] and key != "accumulate_applied"
     }
+
+
+def in_a_word(settings: SyncSettings) -> str:
+    """Returns the keys that make these settings, such as: local local_steps=8 wire=4bit."""
+    keys = explicit_keys(settings)
+    others = (f"{key}={value}" for key, value in keys.items() if key != "mode")
+    return " ".join([str(keys["mode"]), *others])
+
+
+def ladder_for(config: Config, ladder: Sequence[SyncSettings] = LADDER) -> list[SyncSettings]:
+    """Returns the modes that go with the rest of a recipe, the mildest first."""
+    tree = config.model_dump()
+    found = []
+    for settings in ladder:
+        group = config.sync.group if settings.is_local else "rank"
+        sync = settings.model_dump() | {"group": group}
+        try:
+            found.append(type(config).model_validate({**tree, "sync": sync}).sync)
+        except ValidationError:
+            continue
+    return found

@@ -1,0 +1,36 @@
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from dragoman.cli.arguments import Average, CheckpointName, Precision, Run
+
+
+def export(
+    run: Run,
+    folder: Annotated[
+        Path, typer.Argument(help="A new or empty folder to write to.", metavar="DIR")
+    ],
+    to: Annotated[
+        Literal["ctranslate2", "huggingface", "argos", "safetensors"],
+        typer.Option("--to", help="The format: which tool shall load the model."),
+    ],
+    checkpoint: CheckpointName = "best",
+    average: Average = 1,
+    precision: Precision = "float32",
+    license_name: Annotated[
+        str,
+        typer.Option("--license", metavar="NAME", help="License of the model, for its card."),
+    ] = "",
+) -> None:
+    """Write a trained model with tokenizer and model card in a format that another tool loads.
+
+    Example: dragoman export runs/demo --to huggingface exported/demo
+    """
+    from dragoman.console import echo
+    from dragoman.export.run import export_run
+    from dragoman.rundir import RunDir
+
+    steps = export_run(RunDir(run), to, folder, checkpoint, average, precision, license_name)
+    echo(f"{folder} (weights of step {' + '.join(f'{step:,}' for step in steps)})")
+    echo(f"How to load it is at the end of {folder / 'README.md'}.")

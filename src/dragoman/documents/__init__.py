@@ -1,0 +1,1 @@
+"""Documents around sentences: files come in, texts are split, and translations take their place."""

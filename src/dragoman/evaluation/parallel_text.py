@@ -1,0 +1,77 @@
+"""Sentences with their reference translations, from a recipe, from files or by a public name."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from dragoman.config import Config, CorpusSource, SacrebleuSource, TextSource, TsvSource
+from dragoman.corpus.sources import describe, read_source
+from dragoman.corpus.text import COMPRESSIONS
+from dragoman.errors import UserError
+from dragoman.shards.passport import PreparedData
+
+OF_RECIPE = ("test", "validation")
+
+
+class ParallelText(NamedTuple):
+    name: str
+    """Names the files with its scores: evaluation-<name>.json."""
+    origin: str
+    sources: list[str]
+    references: list[str]
+
+
+def of_recipe(config: Config, split: str) -> ParallelText:
+    """Returns the test or validation set of the run's own data."""
+    sources, references = PreparedData.open(config.prepared_folder).text(split)
+    return ParallelText(split, f"{split} set of the recipe", sources, references)
+
+
+def from_files(config: Config, source: str, reference: str, name: str = "") -> ParallelText:
+    """Reads two text files, plain or compressed, line by line."""
+    given = TextSource(kind="text", source=source, target=reference)
+    return _read(config, given, name or _stem(source))
+
+
+def from_table(config: Config, file: str, columns: tuple[int, int], name: str = "") -> ParallelText:
+    """Reads two columns of a table, counted from 1, separated by tabs."""
+    given = TsvSource(kind="tsv", file=file, source_column=columns[0], target_column=columns[1])
+    return _read(config, given, name or _stem(file))
+
+
+def from_sacrebleu(config: Config, test_set: str, name: str = "") -> ParallelText:
+    """Returns a public test set, such as wmt14/full, in the run's languages."""
+    given = SacrebleuSource(kind="sacrebleu", name=test_set)
+    return _read(config, given, name or re.sub(r"[^\w.-]+", "-", test_set))
+
+
+def _read(config: Config, given: CorpusSource, name: str) -> ParallelText:
+    if name in OF_RECIPE:
+        raise UserError(
+            f"the name {name!r} stands for the recipe's own {name} set; give another with --name"
+        )
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", name, re.ASCII):
+        raise UserError(
+            f"{name!r} cannot name a file with scores; give a name of letters, digits, dots, "
+            "dashes and underscores with --name"
+        )
+    # The user names files as they are seen from here, not from the folder of the training data.
+    data = config.data.model_copy(update={"folder": "."})
+    pairs = list(read_source(given, data, "test"))
+    if blank := [str(n) for n, pair in enumerate(pairs, start=1) if not pair.target]:
+        raise UserError(
+            f"{describe(given)}: no reference in line {blank[0]}"
+            f"{f' and {len(blank) - 1} more' if blank[1:] else ''}; remove such lines from both "
+            "sides, since nothing can be scored there"
+        )
+    return ParallelText(
+        name, describe(given), [pair.source for pair in pairs], [pair.target for pair in pairs]
+    )
+
+
+def _stem(file: str) -> str:
+    """Returns the name of a file without endings of compression, language or kind."""
+    name = Path(file).name
+    for ending in COMPRESSIONS:
+        name = name.removesuffix(ending)
+    return re.sub(r"[^\w.-]+", "-", Path(name).stem)
