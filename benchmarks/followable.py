@@ -174,7 +174,9 @@ def _of_dragoman(run: RunFacts, arguments: list[str]) -> Iterator[str]:
     elif isinstance(folder, Path) and not RunDir(folder).config.is_file():
         yield f"{folder} is not a run"
     elif isinstance(folder, Path) and (checkpoint := given.get("checkpoint")):
-        yield from _of_checkpoint(RunDir(folder), str(checkpoint))
+        names = [checkpoint] if isinstance(checkpoint, str) else checkpoint
+        for each in names:  # translate takes several, as an ensemble
+            yield from _of_checkpoint(RunDir(folder), each)
 
 
 def _of_checkpoint(run: RunDir, name: str) -> Iterator[str]:

@@ -87,24 +87,40 @@ def test_a_checkpoint_that_is_not_there_is_refused(request_of_it):
 
 def test_a_process_gives_the_same_answer(request_of_it):
     process = SideProcess(request_of_it, threads=1)
-    assert process.wait(120)
-    answer = process.answer()
-    process.close()
+    try:
+        assert process.wait(120)
+        answer = process.answer()
+    finally:
+        process.close()
     here = score_checkpoint(request_of_it, open_ctranslate2)
     assert (answer.scores, answer.samples) == (here.scores, here.samples)
 
 
-def test_a_process_gives_way_before_it_imports_anything_large(request_of_it):
+def test_a_process_gives_way_before_it_imports_anything_large():
+    """It waits for its request, and so does this test: nobody has written one."""
+    with subprocess.Popen(
+        [sys.executable, "-m", PROGRAM, str(os.getpid()), "1"], stdin=subprocess.PIPE
+    ) as process:
+        seen = psutil.Process(process.pid)
+        adjusted = Path(f"/proc/{process.pid}/oom_score_adj")
+        wait_until(lambda: adjusted.read_text() == FIRST_TO_GO + "\n")
+        assert seen.nice() == NICENESS
+        assert not any("libtorch" in mapped.path for mapped in seen.memory_maps())
+        process.kill()
+
+
+def test_a_process_leaves_signals_to_the_trainer(request_of_it):
+    """Job systems send them to all processes at once."""
     process = SideProcess(request_of_it, threads=1)
-    seen = psutil.Process(process.pid)
-    wait_until(lambda: seen.nice() == NICENESS)
-    wait_until(lambda: Path(f"/proc/{process.pid}/oom_score_adj").read_text() == FIRST_TO_GO + "\n")
-    assert not any("libtorch" in mapped.path for mapped in seen.memory_maps())
-    seen.send_signal(signal.SIGTERM)  # job systems send it to all processes at once
-    seen.send_signal(signal.SIGINT)
-    assert process.wait(120)
-    assert process.answer().scores.bleu >= 0
-    process.close()
+    try:
+        seen = psutil.Process(process.pid)
+        wait_until(lambda: seen.nice() == NICENESS)
+        seen.send_signal(signal.SIGTERM)
+        seen.send_signal(signal.SIGINT)
+        assert process.wait(120)
+        assert process.answer().scores.bleu >= 0
+    finally:
+        process.close()
 
 
 PARENT = """
