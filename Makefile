@@ -24,13 +24,18 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-# Files of tests run beside each other, the slow ones first, so that none is left to run alone at the
-# end; then those that measure links and steps, or look for what labs leave behind.
-BESIDE_EACH_OTHER := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Files of tests run beside each other (tests/conftest.py has the groups), the slow ones first, so
+# that none is left to run alone at the end; then those that measure links and steps, or look for what
+# labs leave behind. Of these, `make test` runs one of each kind.
+BESIDE_EACH_OTHER := --numprocesses 2 --dist loadgroup --no-loadscope-reorder
 SLOW := tests/distributed/ tests/faults/ tests/system/
+ONE_OF_EACH := tests/hosts/test_check.py::test_a_capped_port_is_named_by_a_short_check \
+  tests/hosts/test_training.py::test_two_hosts_train_like_one_machine_and_everything_comes_home \
+  tests/lab/test_links.py::test_bytes_are_counted_on_the_links_that_carry_them
 ALONE := tests/hosts/test_known_causes.py tests/hosts/test_check.py tests/hosts/test_forecast.py tests/lab/
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(SLOW) $(filter-out $(SLOW),$(wildcard tests/*/)) -m "not cluster" $(BESIDE_EACH_OTHER)
+	$(BIN)/python -m pytest $(ONE_OF_EACH)
 
 test-cluster: $(VENV)/.installed-dev ## the long tests: faults, hosts, labs, all seeds of the scenarios
 	$(BIN)/python -m pytest tests/hosts/ $(SLOW) tests/unit/ -m cluster $(addprefix --ignore ,$(ALONE)) $(BESIDE_EACH_OTHER)

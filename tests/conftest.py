@@ -23,16 +23,23 @@ settings.load_profile("fixed")
 HERE = Path(__file__).parent
 IN_LABS = (HERE / "hosts", HERE / "lab")
 MANY_RANKS = {"three", "four", "three_in_modes"}
+PLAYED_RANKS = {"one", "two", "three", "four"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What plays on labs, or with more than two ranks, is for `make test-cluster`."""
+    """What plays on labs, or with more than two ranks, is for `make test-cluster`.
+
+    Tests of a file share a process of xdist, and so do all that look at the same ranks, so that
+    these play once.
+    """
     for item in items:
         parameters = getattr(item, "callspec", None)
         used = {*getattr(item, "fixturenames", ())}
         used |= {parameters.params.get("ranks")} if parameters else set()
         if any(item.path.is_relative_to(folder) for folder in IN_LABS) or used & MANY_RANKS:
             item.add_marker("cluster")
+        file = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group("ranks" if used & PLAYED_RANKS else file))
 
 
 @pytest.fixture

@@ -57,7 +57,13 @@ REGULARIZED = (
 )
 
 
-@pytest.mark.parametrize("settings", [(), REGULARIZED], ids=["usual", "regularized"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param((), id="usual"),
+        pytest.param(REGULARIZED, id="regularized", marks=pytest.mark.cluster),
+    ],
+)
 def test_one_rank_with_two_micro_batches_equals_two_ranks_with_one(digits, tmp_path, settings):
     for workers in (1, 2):
         done = dragoman(

@@ -99,6 +99,7 @@ def test_two_ranks_end_a_run_alike_when_patience_is_over(digits, tmp_path):
     assert [found[3] for _, found in sorted(scores(run).items())] == [True, False, False, False]
 
 
+@pytest.mark.cluster
 def test_a_killed_process_costs_no_score(digits, tmp_path):
     """Its evaluation is made by torch, and those after it are inline."""
     inline, run = tmp_path / "inline", tmp_path / "run"

@@ -50,6 +50,7 @@ def test_a_kill_loses_no_more_than_the_step_that_was_being_recorded(tmp_path):
         assert len(recorded) >= int(done.read_bytes()) - 1, f"killed after {chosen_s} s"
 
 
+@pytest.mark.cluster
 def test_events_that_cannot_be_written_are_told_of_and_counted_at_the_end(digits, tmp_path):
     run = tmp_path / "run"
     assert dragoman("train", digits, "--run", run, "--set", "training.steps=5").returncode == 0

@@ -65,11 +65,12 @@ def test_a_run_killed_at_two_steps_ends_with_the_same_losses_and_weights(digits,
     "settings",
     [
         ("optimizer.kind=schedule-free", "schedule.kind=constant"),
-        pytest.param(("optimizer.average_decay=0.9",), marks=pytest.mark.cluster),
-        pytest.param(("optimizer.kind=muon",), marks=pytest.mark.cluster),
+        ("optimizer.average_decay=0.9",),
+        ("optimizer.kind=muon",),
     ],
     ids=["schedule-free", "average", "muon"],
 )
+@pytest.mark.cluster
 def test_a_killed_run_goes_on_bit_for_bit_with_every_optimizer(digits, tmp_path, settings):
     changes = ["training.steps=40", "evaluation.every_steps=15", "checkpoints.every_steps=4"]
     changes = [word for change in (*changes, *settings) for word in ("--set", change)]
@@ -95,12 +96,13 @@ def test_a_killed_run_goes_on_bit_for_bit_with_every_optimizer(digits, tmp_path,
     "mode",
     [
         ("sync.mode=local", "sync.local_steps=4"),
-        pytest.param(("sync.mode=diloco", "sync.local_steps=6"), marks=pytest.mark.cluster),
-        pytest.param(("sync.mode=bf16",), marks=pytest.mark.cluster),
-        pytest.param(("sync.mode=accumulate", "sync.accumulate=2"), marks=pytest.mark.cluster),
+        ("sync.mode=diloco", "sync.local_steps=6"),
+        ("sync.mode=bf16",),
+        ("sync.mode=accumulate", "sync.accumulate=2"),
     ],
     ids=["local", "diloco", "bf16", "accumulate"],
 )
+@pytest.mark.cluster
 def test_a_rank_killed_between_two_synchronizations_or_in_one_changes_nothing(
     digits, tmp_path, mode
 ):

@@ -171,7 +171,13 @@ FAILURES = [errno.ENOSPC, errno.EIO, errno.EROFS]
 
 
 @pytest.mark.parametrize("name", SAVES)
-@pytest.mark.parametrize("stays", [False, True], ids=["once", "from then on"])
+@pytest.mark.parametrize(
+    "stays",
+    [
+        pytest.param(False, id="once"),
+        pytest.param(True, id="from then on", marks=pytest.mark.cluster),
+    ],
+)
 def test_a_disk_that_fails_at_any_call_damages_nothing_and_is_tried_again(tmp_path, name, stays):
     prepare, step, memory = SAVES[name]
     calls = calls_of(tmp_path / "tried", prepare, step, memory)

@@ -68,7 +68,7 @@ def test_optimizers_that_do_not_go_with_the_rest(digits, tmp_path, settings, key
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.cluster)])
 @pytest.mark.parametrize("tokens", [5, 12])
 def test_what_only_the_data_can_refuse_leaves_no_run_behind(digits, tmp_path, workers, tokens):
     """And so the advice can be followed with the same command."""

@@ -53,7 +53,10 @@ def settings(values: dict[str, object]) -> list[str]:
     return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
 
 
-@pytest.mark.parametrize("cause", ENDS)
+@pytest.mark.parametrize(
+    "cause",
+    ["steps", *(pytest.param(c, marks=pytest.mark.cluster) for c in ENDS if c != "steps")],
+)
 def test_a_run_goes_on_beyond_the_limit_that_ended_it(
     cause: str, digits: Path, tmp_path: Path
 ) -> None:
@@ -151,7 +154,14 @@ def test_another_launcher_gets_lines_for_its_recipe(trained: tuple[Path, Path]) 
     give_to_a_shell(train_command(started, {}), trained[1])  # shows what it would go on from
 
 
-@pytest.mark.parametrize("given", [".", "..", "link", "run", "absolute"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(pytest.param(name, marks=pytest.mark.cluster) for name in (".", "..", "link")),
+        "run",
+        "absolute",
+    ],
+)
 def test_a_run_is_trained_on_however_it_was_named(
     given: str, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -289,6 +289,7 @@ def test_checkpoints_of_every_kind_are_averaged_like_any_others(run_with, change
 
 
 @every_run
+@pytest.mark.cluster
 def test_fp16_with_clipping_scales_and_resumes(run_with, changes):
     half = [*changes, "training.precision=fp16", "optimizer.clip_norm=0.5"]
     run_with(*half, "training.steps=4")
