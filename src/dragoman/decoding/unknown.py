@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.decoding.glossary import is_unspaced
+from dragoman.decoding.glossary import MARKS, is_unspaced
 from dragoman.tokenizer import Span
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(rf"(?:[^\W_]|[{MARKS}])+")
 Attention = npt.NDArray[np.float32]
 
 
