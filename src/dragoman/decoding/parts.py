@@ -55,7 +55,7 @@ def _part(
     spans, runs = _spans_and_runs(text, tokenizer)
     aside = set_aside(text, runs, keep_begin=bool(prefix)) if runs else Aside("", text, "")
     is_in_prefix = any(text[run.begin : run.end] in prefix for run in runs)
-    if is_in_prefix or (patterns and not aside.rest):
+    if is_in_prefix or (patterns and not tokenizer.spans(aside.rest)):
         aside = Aside("", text, "")
     if aside.rest != text:
         spans, runs = _spans_and_runs(aside.rest, tokenizer)

@@ -62,6 +62,14 @@ def test_terms_belong_to_the_piece_that_has_them():
     assert len(encoded[2]) > 1
 
 
+def test_a_text_of_a_term_and_invisible_characters_is_searched():
+    terms = terms_of(Glossary([Term("Łó", "Haus", 1)]), TOKENIZER)
+    for text in ("Łó", "\u200b Łó"):
+        found, encoded = parts([text], terms=terms)
+        assert found[0].patterns == (pattern_of("Haus", TOKENIZER),)
+        assert encoded[0] == [*TOKENIZER.encode(["Ł"])[0]]
+
+
 def test_what_is_aligned_is_all_special():
     found, _ = parts(["the cat"], [""], ["house"], is_aligned=True)
     assert list(found) == [0, 2]
