@@ -121,6 +121,11 @@ def _parse(line: str, path: Path, number: int) -> Term:
     return Term(source, target, number)
 
 
+def normal_form(text: str) -> str:
+    """Returns a text as terms in small letters are compared."""
+    return unicodedata.normalize("NFC", text).casefold()
+
+
 def _words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFC", text))
 

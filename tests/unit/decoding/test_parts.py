@@ -62,6 +62,13 @@ def test_terms_belong_to_the_piece_that_has_them():
     assert len(encoded[2]) > 1
 
 
+def test_unknown_characters_that_a_term_translates_are_not_copied():
+    terms = terms_of(Glossary([Term("łóth", "Haus", 1), Term("👍", "das", 2)]), TOKENIZER)
+    found, encoded = parts(["the Łóth sees 👍"], ["the Łóth sees 👎"], terms=terms)
+    assert [(part.runs, part.after) for part in found.values()] == [((), ""), ((), " 👎")]
+    assert encoded[0].count(TOKENIZER.unknown) == 2
+
+
 def test_a_text_of_a_term_and_invisible_characters_is_searched():
     terms = terms_of(Glossary([Term("Łó", "Haus", 1)]), TOKENIZER)
     for text in ("Łó", "\u200b Łó"):
