@@ -19,11 +19,11 @@ _UNSPACED = (
     "\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff00-\uffef\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-# Marks that belong to the letter before them, which \w does not know: of Latin, Hebrew and Arabic,
-# and all of the scripts of India.
-_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+"""Marks that belong to the letter before them, which \\w does not know: of Latin, Hebrew and
+Arabic, and all of the scripts of India."""
 # In scripts without spaces each character is a word of its own.
-_WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\w{_MARKS}])+|[^\w\s]")
+_WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\w{MARKS}])+|[^\w\s]")
 
 
 class Term(NamedTuple):
@@ -119,6 +119,11 @@ def _parse(line: str, path: Path, number: int) -> Term:
     if not _words(source):
         raise UserError(f"{path}:{number}: {source!r:.100} holds no word; name another term")
     return Term(source, target, number)
+
+
+def normal_form(text: str) -> str:
+    """Returns a text as terms in small letters are compared."""
+    return unicodedata.normalize("NFC", text).casefold()
 
 
 def _words(text: str) -> list[str]:

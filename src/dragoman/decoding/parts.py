@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from dragoman.decoding.constraints import Pattern, Terms
+from dragoman.decoding.constraints import Terms
+from dragoman.decoding.glossary import Term, normal_form
 from dragoman.decoding.rendering import Part
 from dragoman.decoding.splitting import Piece
 from dragoman.decoding.unknown import (
@@ -37,11 +38,10 @@ def parts_of(
         prefix = " ".join(prefixes[line_number].split()) if prefixes else ""
         for piece in line:
             ids = encoded[number]
-            matched = terms.glossary.terms_in(piece.text) if terms else ()
+            matched = terms.glossary.matches(piece.text) if terms else []
             is_special = prefix or matched or is_aligned or tokenizer.unknown in ids
             if is_special and len(ids) > 1:
-                patterns = tuple(terms.patterns[target] for target in matched) if terms else ()
-                part = _part(piece.text, prefix, patterns, is_aligned, tokenizer)
+                part = _part(piece.text, prefix, matched, terms, is_aligned, tokenizer)
                 encoded[number] = [*(span.piece for span in part.spans), tokenizer.end]
                 parts[number] = part
                 prefix = ""
@@ -50,15 +50,21 @@ def parts_of(
 
 
 def _part(
-    text: str, prefix: str, patterns: tuple[Pattern, ...], is_aligned: bool, tokenizer: Tokenizer
+    text: str,
+    prefix: str,
+    matched: Sequence[Term],
+    terms: Terms | None,
+    is_aligned: bool,
+    tokenizer: Tokenizer,
 ) -> Part:
-    spans, runs = _spans_and_runs(text, tokenizer)
+    patterns = tuple(terms.patterns[term.target] for term in matched) if terms else ()
+    spans, runs = _spans_and_runs(text, tokenizer, matched)
     aside = set_aside(text, runs, keep_begin=bool(prefix)) if runs else Aside("", text, "")
     is_in_prefix = any(text[run.begin : run.end] in prefix for run in runs)
-    if is_in_prefix or (patterns and not aside.rest):
+    if is_in_prefix or (patterns and not tokenizer.spans(aside.rest)):
         aside = Aside("", text, "")
     if aside.rest != text:
-        spans, runs = _spans_and_runs(aside.rest, tokenizer)
+        spans, runs = _spans_and_runs(aside.rest, tokenizer, matched)
     return Part(
         aside.rest,
         tuple(spans),
@@ -72,11 +78,21 @@ def _part(
     )
 
 
-def _spans_and_runs(text: str, tokenizer: Tokenizer) -> tuple[list[Span], list[Run]]:
-    """Returns the pieces of a text and its unknown runs, words with unknown letters as one run."""
+def _spans_and_runs(
+    text: str, tokenizer: Tokenizer, matched: Sequence[Term]
+) -> tuple[list[Span], list[Run]]:
+    """Returns the pieces of a text and its unknown runs, words with unknown letters as one run.
+
+    Those that a term translates are left out: they would be copied beside their translation.
+    """
     spans = tokenizer.spans(text)
     runs = unknown_runs(text, spans, tokenizer.unknown)
     if words := torn_words(text, runs):
         spans = spans_of_whole_words(text, words, runs, tokenizer.spans)
         runs = unknown_runs(text, spans, tokenizer.unknown)
-    return spans, runs
+    translated = [normal_form(term.source) for term in matched]
+    return spans, [
+        run
+        for run in runs
+        if not any(normal_form(text[run.begin : run.end]) in source for source in translated)
+    ]

@@ -19,7 +19,7 @@ from dragoman.config import ModelSettings
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.model.memory import check_memory
 from dragoman.model.size import size_of
-from dragoman.model.transformer import Transformer
+from dragoman.model.transformer import Transformer, without_weights
 from dragoman.rundir import RunDir
 from dragoman.tokenizer import Tokenizer
 
@@ -79,8 +79,7 @@ def load_model(chosen: Chosen, device: torch.device) -> Transformer:
     """Loads the weights, or their mean, in evaluation mode."""
     settings, vocabulary = chosen.model, chosen.tokenizer.size
     check_memory(settings, vocabulary, size_of(settings, vocabulary).weight_bytes)
-    with torch.device("meta"):
-        model = Transformer(settings, vocabulary)
+    model = without_weights(settings, vocabulary)
     model.load_state_dict(_weights_of(chosen, model), assign=True)
     return model.to(device).eval()
 

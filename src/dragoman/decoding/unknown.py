@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dragoman.decoding.glossary import is_unspaced
+from dragoman.decoding.glossary import MARKS, is_unspaced
 from dragoman.tokenizer import Span
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(rf"(?:[^\W_]|[{MARKS}])+")
 Attention = npt.NDArray[np.float32]
 
 
@@ -77,15 +77,14 @@ def spans_of_whole_words(
     runs: Sequence[Run],
     spans_of: Callable[[str], list[Span]],
 ) -> list[Span]:
-    """Returns the spans of a text in which one unknown character stands for each of these words."""
-    first_unknown = {
-        begin: next(run.begin for run in runs if begin < run.end) for begin, _ in words
-    }
+    """Returns the spans of a text in which its first unknown run stands for each of these words."""
     shortened, origins, place = "", list[int](), 0
     for begin, end in words:
-        unknown = max(begin, first_unknown[begin])
-        shortened += text[place:begin] + text[unknown]
-        origins += [*range(place, begin), begin]
+        run = next(run for run in runs if begin < run.end)
+        # All of it: a letter may be unknown only together with the mark behind it.
+        unknown = text[max(begin, run.begin) : min(end, run.end)]
+        shortened += text[place:begin] + unknown
+        origins += [*range(place, begin), *[begin] * len(unknown)]
         place = end
     shortened += text[place:]
     origins += [*range(place, len(text) + 1)]

@@ -5,7 +5,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from dragoman.corpus.text import COMPRESSIONS
-from dragoman.documents.json_lines import read_json_lines
+from dragoman.documents.json_lines import DETAILS_KEY, read_json_lines
 from dragoman.documents.layout import Lines
 from dragoman.documents.record import Record
 from dragoman.documents.table import read_table
@@ -50,6 +50,11 @@ def check_form(form: Form, name: str) -> None:
         )
     if form.output_key and not (form.column or form.key):
         raise UserError("--output-key is for documents with --column or --key; leave it out")
+    if form.key and form.detailed and form.output_key.split(".")[0] == DETAILS_KEY:
+        raise UserError(
+            f"--output-key {form.output_key}: candidates are written under {DETAILS_KEY}; "
+            "name another key"
+        )
     needed = _NEEDED.get(kind_of(name))
     if needed and not (form.column or form.key):
         raise UserError(f"{name}: name what to translate with {needed}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from dragoman.corpus.text import LONGEST_LINE_BYTES
 from dragoman.documents.record import Record, TranslatedText
 from dragoman.errors import UserError
 
@@ -101,6 +102,7 @@ def _comma_rows(lines: Iterable[str], name: str) -> Iterator[_Row]:
             content, ending = _without_return(line)
             yield content + ending + "\n"
 
+    csv.field_size_limit(LONGEST_LINE_BYTES)  # of the whole process; 131,072 characters by default
     reader = csv.reader(with_line_feeds(), strict=True)
     begin = 1
     try:

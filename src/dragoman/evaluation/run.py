@@ -13,7 +13,7 @@ from dragoman.decoding.engines import open_engine
 from dragoman.decoding.trained import choose
 from dragoman.decoding.translate import translate
 from dragoman.distributed.group import pick_device
-from dragoman.errors import UserError
+from dragoman.errors import CorruptFileError, UserError
 from dragoman.evaluation.parallel_text import ParallelText, of_recipe
 from dragoman.evaluation.published import published_bleu
 from dragoman.evaluation.scores import (
@@ -22,6 +22,7 @@ from dragoman.evaluation.scores import (
     ComparedMetric,
     Comparison,
     ScoredSplit,
+    read_scores,
     samples_of,
     write_scores,
 )
@@ -85,7 +86,7 @@ def evaluate_run(
     """
     config = load_config(run.config)
     text = of_recipe(config, text) if isinstance(text, str) else text
-    other = _other_translations(extras.against, text, weights, show_progress)
+    other = _other(extras.against, text, weights, show_progress) if extras.against else None
     translated = _translate(run, config, text.sources, weights, show_progress)
     language = config.data.target_language
     both = translated.sentences, text.references
@@ -107,7 +108,7 @@ def evaluate_run(
         metrics=[*metrics, *_extra_metrics(extras, text, translated.sentences, language)],
         by_length=by_length(*both, language),
         worst=_worst(text, translated.sentences, extras.worst),
-        comparison=_comparison(extras.against, other, *both, language) if other else None,
+        comparison=_comparison(other, *both, language) if other else None,
         samples=samples_of(text.sources, *both, SAMPLES),
     )
     write_scores(run, scored, *both)
@@ -166,41 +167,63 @@ def _worst(text: ParallelText, translations: Sequence[str], most: int) -> list[B
     ]
 
 
-def _other_translations(
-    against: Path | None, text: ParallelText, weights: Weights, show_progress: ShowProgress
-) -> list[str]:
-    """Returns the other system's translations of the same sentences; empty: there is no other.
+class _Other(NamedTuple):
+    name: str
+    """A file, or a run with the step and beam of its translations."""
+    translations: list[str]
+
+
+def _other(
+    against: Path, text: ParallelText, weights: Weights, show_progress: ShowProgress
+) -> _Other:
+    """Returns the other system's translations of the same sentences.
 
     Another run translates them now, unless it has kept its translations of exactly this text.
     """
-    if against is None:
-        return []
     if against.is_dir():
         run = RunDir(against)
-        kept = read_sentences(run.evaluation_text(text.name, "translations"))
-        references = read_sentences(run.evaluation_text(text.name, "references"))
-        if kept and references == text.references:
-            return kept
-        best = weights._replace(checkpoint=BEST.checkpoint, average=BEST.average)
-        return _translate(run, load_config(run.config), text.sources, best, show_progress).sentences
+        translated = _kept(run, text)
+        if translated is None:
+            best = weights._replace(checkpoint=BEST.checkpoint, average=BEST.average)
+            config = load_config(run.config)
+            translated = _translate(run, config, text.sources, best, show_progress)
+        steps = " + ".join(f"{step:,}" for step in translated.steps)
+        return _Other(f"{against} (step {steps}, beam {translated.beam})", translated.sentences)
     lines = list(read_lines(against))
     if len(lines) != len(text.references):
         raise UserError(
             f"{against}: has {len(lines):,} lines, and {text.name} has {len(text.references):,} "
             "sentences; give one translation a line, in the same order"
         )
-    return lines
+    return _Other(str(against), lines)
+
+
+def _kept(run: RunDir, text: ParallelText) -> Translated | None:
+    """Returns the translations of a text that a run has kept, if there are any."""
+    sentences = read_sentences(run.evaluation_text(text.name, "translations"))
+    if read_sentences(run.evaluation_text(text.name, "references")) != text.references:
+        return None
+    try:
+        scored = read_scores(run, text.name)
+    except (CorruptFileError, ValueError):
+        return None
+    # Of the sources the first ones are kept, which tell another set with the same references.
+    sources = [sample["source"] for sample in scored.samples]
+    if sentences is None or len(sentences) != len(text.sources):
+        return None
+    if sources != text.sources[: len(sources)]:
+        return None
+    return Translated(sentences, scored.steps, scored.beam)
 
 
 def _comparison(
-    against: Path | None,
-    others: Sequence[str],
+    other: _Other,
     ours: Sequence[str],
     references: Sequence[str],
     language: str,
 ) -> Comparison:
     return Comparison(
-        other=str(against),
+        other=other.name,
         metrics=[
             ComparedMetric(
                 name=each.name,
@@ -208,6 +231,6 @@ def _comparison(
                 **each.difference._asdict(),
                 is_better=each.is_better,
             )
-            for each in compare(ours, others, references, language)
+            for each in compare(ours, other.translations, references, language)
         ],
     )

@@ -44,7 +44,7 @@ class Comparison(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     other: str
-    """A run, or a file of translations."""
+    """A run with step and beam, or a file of translations."""
     metrics: list[ComparedMetric]
 
 

@@ -120,6 +120,10 @@ def _check_folder(folder: Path) -> None:
         if folder.is_dir() and not folder.is_symlink():
             if any(folder.iterdir()):
                 raise UserError(f"{folder}: is not empty; name a new folder")
+            if folder.samefile(
+                Path.cwd()
+            ):  # who stands in it would not see the one that replaces it
+                raise UserError(f"{folder}: is the current folder; name a new one inside it")
         elif folder.exists() or folder.is_symlink():
             raise UserError(f"{folder}: is there and no folder; name a new folder")
 

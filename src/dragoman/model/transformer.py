@@ -4,11 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from dragoman.config import ModelSettings
 from dragoman.model.attention import CrossAttention, KeysValues, SelfAttention
@@ -36,6 +37,34 @@ class Prefix:
 
     def rows(self, numbers: Tensor) -> "Prefix":
         return Prefix(tuple(layer.rows(numbers) for layer in self.layers), self.length)
+
+
+_DRAWS = (
+    *(nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_),
+    *(Tensor.normal_, Tensor.uniform_),
+)
+
+
+class _DrawNothing(TorchFunctionMode):
+    """Draws no weights for new modules.
+
+    On the meta device each draw goes through torch's compiler, whose first import takes more than
+    two seconds of processor time (torch 2.13).
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _DRAWS:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
+def without_weights(settings: ModelSettings, vocabulary: int) -> "Transformer":
+    """Returns a model whose weights take no memory, and have to be assigned before it is used."""
+    with torch.device("meta"), _DrawNothing():
+        return Transformer(settings, vocabulary)
 
 
 class Transformer(nn.Module):

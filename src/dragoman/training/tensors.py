@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from dragoman.config import ModelSettings
 from dragoman.model.loss import Objective
-from dragoman.model.transformer import Transformer
+from dragoman.model.transformer import without_weights
 
 if TYPE_CHECKING:
     from torch.distributed.tensor import DTensor
@@ -56,8 +56,7 @@ def whole_objective(
     weights = averaged or objective.model.state_dict()
     if averaged is None and not any(is_sharded(weight) for weight in weights.values()):
         return objective
-    with torch.device("meta"):  # without memory, and without initial weights to draw
-        model = Transformer(settings, vocabulary)
+    model = without_weights(settings, vocabulary)
     model.load_state_dict({name: whole(weight) for name, weight in weights.items()}, assign=True)
     return Objective(model, objective.label_smoothing)
 

@@ -62,6 +62,21 @@ def test_terms_belong_to_the_piece_that_has_them():
     assert len(encoded[2]) > 1
 
 
+def test_unknown_characters_that_a_term_translates_are_not_copied():
+    terms = terms_of(Glossary([Term("łóth", "Haus", 1), Term("👍", "das", 2)]), TOKENIZER)
+    found, encoded = parts(["the Łóth sees 👍"], ["the Łóth sees 👎"], terms=terms)
+    assert [(part.runs, part.after) for part in found.values()] == [((), ""), ((), " 👎")]
+    assert encoded[0].count(TOKENIZER.unknown) == 2
+
+
+def test_a_text_of_a_term_and_invisible_characters_is_searched():
+    terms = terms_of(Glossary([Term("Łó", "Haus", 1)]), TOKENIZER)
+    for text in ("Łó", "\u200b Łó"):
+        found, encoded = parts([text], terms=terms)
+        assert found[0].patterns == (pattern_of("Haus", TOKENIZER),)
+        assert encoded[0] == [*TOKENIZER.encode(["Ł"])[0]]
+
+
 def test_what_is_aligned_is_all_special():
     found, _ = parts(["the cat"], [""], ["house"], is_aligned=True)
     assert list(found) == [0, 2]

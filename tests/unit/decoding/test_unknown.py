@@ -52,6 +52,8 @@ def test_runs_are_the_characters_that_the_tokenizer_lacks(text, expected):
         ("the👍 cat", []),  # no letter
         ("the 你好cat", []),  # words without spaces
         ("Łth-thŁ", ["Łth", "thŁ"]),
+        ("the ọ́the cat", ["ọ́the"]),  # NFC has no single character for this letter
+        ("the cate\u0301the cat", ["cate\u0301the"]),  # and has one for this
     ],
 )
 def test_words_with_unknown_letters_stay_whole(text, expected):

@@ -33,6 +33,7 @@ def test_a_document_is_read_and_written_in_its_form(form, name, lines, expected)
         (Form(column="1", key="a"), "a.txt", "--key"),
         (Form(column="1", detailed=True), "a.tsv", "--n-best"),
         (Form(output_key="x"), "a.txt", "--output-key"),
+        (Form(key="a", output_key="sentences.b", detailed=True), "a.txt", "--output-key"),
         (Form(), "a.tsv", "--column"),
         (Form(), "a.csv.xz", "--column"),
         (Form(), "a.jsonl", "--key"),

@@ -17,6 +17,11 @@ def test_a_column_by_number_has_no_heading():
     assert written(["a\tb", "c\td"], "2") == ["a\tb\tB", "c\td\tD"]
 
 
+def test_a_cell_may_be_longer_than_the_csv_module_expects():
+    longest = "a" * 131_073
+    assert written([f"{longest},b"], "2", with_commas=True) == [f"{longest},b,B"]
+
+
 def test_a_column_by_name_has_a_heading_and_so_has_the_translation():
     assert written(["id\ten", "1\thello", "2\t"], "en") == [
         "id\ten\tde",

@@ -75,6 +75,28 @@ def test_a_run_is_as_good_as_itself(run):
     again = evaluate_run(run, "validation", Weights(beam=1), extras)
     assert again.comparison is not None
     assert [metric.gain for metric in again.comparison.metrics] == [0.0] * 3
+    assert again.comparison.other == f"{run.root} (step 4, beam 1)"
+
+
+def test_translations_kept_of_other_sentences_are_not_compared(run, tmp_path):
+    source, reference = tmp_path / "my.en", tmp_path / "my.de"
+    reference.write_text("eins zwei\nsechs\n", encoding="utf-8")
+    config, kept = load_config(run.config), run.evaluation_text("my", "translations")
+
+    def score_of_the_same_run(sentences, kept_translations):
+        kept.write_text(kept_translations, encoding="utf-8")
+        source.write_text(sentences, encoding="utf-8")
+        text = from_files(config, str(source), str(reference))
+        scored = evaluate_run(run, text, extras=Extras(against=run.root))
+        assert scored.comparison is not None
+        return scored.comparison.metrics[1].other
+
+    source.write_text("nine nine\nnine\n", encoding="utf-8")
+    evaluate_run(run, from_files(config, str(source), str(reference)))
+    assert score_of_the_same_run("nine nine\nnine\n", "eins zwei\nsechs\n") == 100.0
+    assert score_of_the_same_run("one two\nsix\n", "eins zwei\nsechs\n") < 100.0
+    # As after a crash between the files: more translations than references.
+    assert score_of_the_same_run("one two\nsix\n", "eins zwei\nsechs\ndrei\n") < 100.0
 
 
 def test_translations_of_other_sentences_are_refused_and_nothing_is_written(run, tmp_path):

@@ -1,5 +1,6 @@
 import errno
 import json
+from pathlib import Path
 
 import pytest
 from processes import dragoman, sentence
@@ -38,6 +39,14 @@ def test_a_folder_with_anything_in_it_stays_as_it_is(trained, tmp_path):
     (tmp_path / "empty").mkdir()
     export_run(RunDir(run), "safetensors", tmp_path / "empty")
     assert (tmp_path / "empty" / "config.json").is_file()
+
+
+def test_the_current_folder_is_refused(trained, tmp_path, monkeypatch):
+    _, run = trained
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(UserError, match="current folder"):
+        export_run(RunDir(run.resolve()), "safetensors", Path())
 
 
 @pytest.mark.parametrize("to", FORMATS)

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -6,7 +9,13 @@ from dragoman.config import PRESETS, ModelSettings
 from dragoman.model.dropout import keep_mask
 from dragoman.model.loss import Objective
 from dragoman.model.size import count_parameters
-from dragoman.model.transformer import FeedForward, Prefix, Transformer, alignment_layer
+from dragoman.model.transformer import (
+    FeedForward,
+    Prefix,
+    Transformer,
+    alignment_layer,
+    without_weights,
+)
 from dragoman.shards.files import PairIds
 
 TINY = ModelSettings(preset="transformer-tiny", width=32, heads=4, filter=48, dropout=0.2)
@@ -140,3 +149,22 @@ def test_attention_is_that_of_the_layer_which_aligns():
         assert torch.equal(model.attention(model.encode(source, None), target), before)
         torch.nn.init.normal_(model.decoder[1].cross_attention.query.weight)
         assert not torch.equal(model.attention(model.encode(source, None), target), before)
+
+
+def test_weights_can_be_assigned_to_a_model_without_any():
+    model = tiny_model()
+    empty = without_weights(TINY, 50)
+    assert all(weight.is_meta for weight in empty.parameters())
+    empty.load_state_dict(model.state_dict(), assign=True)
+    tokens = torch.tensor([[5, 6, 7]])
+    assert torch.equal(empty.eval()(tokens, None, tokens), model(tokens, None, tokens))
+
+
+def test_a_model_without_weights_needs_no_compiler():
+    program = (
+        "import sys; from dragoman.config import ModelSettings; "
+        "from dragoman.model.transformer import without_weights; "
+        "without_weights(ModelSettings(preset='transformer-tiny'), 50); "
+        "assert 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
