@@ -13,7 +13,6 @@ import os
 import sys
 import threading
 import time
-from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,15 +68,20 @@ def _absent_encoder(checkpoint: Path) -> str | None:
 
     What its absence makes COMET raise differs by release, and need not mention it.
     """
-    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415
-    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
+    try:
+        import yaml  # type: ignore[import-untyped]  # noqa: PLC0415
+        from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
 
-    with suppress(OSError, yaml.YAMLError, KeyError, TypeError):
-        name = yaml.safe_load((checkpoint.parents[1] / "hparams.yaml").read_bytes())[ENCODER_KEY]
-        cached = {file for file in ENCODER_FILES if try_to_load_from_cache(name, file)}
-        if not Path(name).is_dir() and (CONFIG not in cached or cached == {CONFIG}):
-            return str(name)
-    return None
+        settings = yaml.safe_load((checkpoint.parents[1] / "hparams.yaml").read_bytes())
+        name = settings[ENCODER_KEY]
+        if Path(name).is_dir():
+            return None
+        cached = {
+            file for file in ENCODER_FILES if isinstance(try_to_load_from_cache(name, file), str)
+        }
+    except Exception:  # settings or packages that explain nothing
+        return None
+    return None if CONFIG in cached and len(cached) > 1 else str(name)
 
 
 def _end_with(parent: int) -> None:
