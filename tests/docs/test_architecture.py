@@ -63,6 +63,7 @@ TORCH_FREE = [
     "dragoman.documents.form",
     "dragoman.documents.output",
     "dragoman.documents.translation",
+    "dragoman.evaluation.comet",
     "dragoman.evaluation.significance",
     "dragoman.evaluation.scores",
     "dragoman.distributed.launchers",

@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +51,12 @@ def evaluate(
     comet: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Also COMET, with this model on disk.")
     ] = None,
+    comet_python: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PYTHON", help="The interpreter of the environment that COMET is installed in."
+        ),
+    ] = None,
     worst: Annotated[
         int, typer.Option(min=0, max=100_000, help="How many of the worst translations to show.")
     ] = 5,
@@ -71,6 +78,7 @@ def evaluate(
     from dragoman.config import load_config
     from dragoman.console import Progress, echo
     from dragoman.errors import UserError
+    from dragoman.evaluation.comet import Comet
     from dragoman.evaluation.run import Extras, Weights, evaluate_run
     from dragoman.rundir import RunDir
 
@@ -88,7 +96,8 @@ def evaluate(
             yield progress.advance
 
     weights = Weights(checkpoint, average, beam, engine, precision)
-    extras = Extras(published, comet, against, worst)
+    with_comet = Comet(comet, comet_python or Path(sys.executable)) if comet else None
+    extras = Extras(published, with_comet, against, worst)
     scored = evaluate_run(directory, text, weights, extras, show_progress)
     if as_json:
         print(scored.model_dump_json(indent=2))

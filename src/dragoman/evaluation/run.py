@@ -14,6 +14,7 @@ from dragoman.decoding.trained import choose
 from dragoman.decoding.translate import translate
 from dragoman.distributed.group import pick_device
 from dragoman.errors import CorruptFileError, UserError
+from dragoman.evaluation.comet import Comet, check_comet, comet_score
 from dragoman.evaluation.parallel_text import ParallelText, of_recipe
 from dragoman.evaluation.published import published_bleu
 from dragoman.evaluation.scores import (
@@ -58,8 +59,7 @@ class Extras(NamedTuple):
 
     published: bool = False
     """BLEU of lower-cased text in tokens of Moses."""
-    comet: Path | None = None
-    """A COMET model."""
+    comet: Comet | None = None
     against: Path | None = None
     """Another run, or a file of translations of the same sentences."""
     worst: int = SAMPLES
@@ -86,6 +86,8 @@ def evaluate_run(
     """
     config = load_config(run.config)
     text = of_recipe(config, text) if isinstance(text, str) else text
+    if extras.comet:
+        check_comet(extras.comet)  # before the translation, which takes long
     other = _other(extras.against, text, weights, show_progress) if extras.against else None
     translated = _translate(run, config, text.sources, weights, show_progress)
     language = config.data.target_language
@@ -147,9 +149,6 @@ def _extra_metrics(
         published = published_bleu(translations, text.references, language)
         found.append(replace(published, name="BLEU, published form"))
     if extras.comet:
-        # Imported here since it imports torch, and its own package takes seconds.
-        from dragoman.evaluation.comet import comet_score  # noqa: PLC0415
-
         found.append(comet_score(extras.comet, text.sources, translations, text.references))
     return found
 

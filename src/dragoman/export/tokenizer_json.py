@@ -103,10 +103,12 @@ def _bpe(model: PieceModel) -> dict[str, Any]:
     }
 
 
-def _merges(model: PieceModel) -> list[list[str]]:
+def _merges(model: PieceModel) -> list[str]:
     """Returns all pairs of pieces that make a piece, in the order in which they are merged.
 
-    SentencePiece keeps no list: it merges the pair that makes the piece with the best score.
+    SentencePiece keeps no list: it merges the pair that makes the piece with the best score. Pairs
+    are written with a space between them, which no piece contains: releases of `tokenizers` before
+    0.20 read no other form, and later ones read it too.
     """
     scores = {piece.text: piece.score for piece in model.pieces if piece.kind == NORMAL}
     pairs = [
@@ -115,7 +117,7 @@ def _merges(model: PieceModel) -> list[list[str]]:
         for cut in range(1, len(text))
         if text[:cut] in scores and text[cut:] in scores
     ]
-    return [[text[:cut], text[cut:]] for _, text, cut in sorted(pairs)]
+    return [f"{text[:cut]} {text[cut:]}" for _, text, cut in sorted(pairs)]
 
 
 def _sequence(name: str) -> dict[str, Any]:
