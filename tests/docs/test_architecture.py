@@ -58,6 +58,7 @@ TORCH_FREE = [
     "dragoman.preparation",
     "dragoman.batches.plan",
     "dragoman.checkpoints.names",
+    "dragoman.decoding.translator",
     "dragoman.training.schedule",
     "dragoman.model.size",
     "dragoman.documents.form",

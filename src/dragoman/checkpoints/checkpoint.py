@@ -1,13 +1,11 @@
-"""Reads the files of a checkpoint folder."""
+"""Reads the files of a checkpoint folder. torch is imported where tensors are read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import safetensors
-from safetensors.torch import load_file
-from torch import Tensor
 
 from dragoman.checkpoints.names import (
     MANIFEST,
@@ -22,6 +20,9 @@ from dragoman.checkpoints.names import (
 from dragoman.checkpoints.schema import read_manifest
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import read_json, sha256_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Owner = Mapping[str, str]
 """What a checkpoint belongs to: names or hashes of settings, data, ... Kept in the manifest."""
@@ -42,10 +43,10 @@ class Checkpoint:
             )
         return step
 
-    def model(self) -> dict[str, Tensor]:
+    def model(self) -> "dict[str, Tensor]":
         return _load_tensors(self.folder / MODEL)
 
-    def optimizer(self) -> dict[str, Tensor]:
+    def optimizer(self) -> "dict[str, Tensor]":
         return _load_tensors(self.folder / OPTIMIZER)
 
     def state(self) -> dict[str, Any]:
@@ -74,7 +75,7 @@ class Checkpoint:
         return saved.sha256 if saved else ""
 
 
-def average(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:
+def average(checkpoints: list[Checkpoint]) -> "dict[str, Tensor]":
     """Returns the mean of several checkpoints' weights, summed in fp64."""
     if not checkpoints:
         raise UserError("there are no checkpoints to average; train the run first")
@@ -123,7 +124,9 @@ def tensor_names(path: Path) -> list[str]:
         raise CorruptFileError(f"{path}: cannot be read ({error})") from error
 
 
-def _load_tensors(path: Path) -> dict[str, Tensor]:
+def _load_tensors(path: Path) -> "dict[str, Tensor]":
+    from safetensors.torch import load_file  # noqa: PLC0415
+
     try:
         return load_file(path)
     except (OSError, safetensors.SafetensorError) as error:

@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from dragoman.checkpoints.names import MANIFEST
 from dragoman.checkpoints.schema import SavedFile, check_file, read_manifest
@@ -28,6 +27,9 @@ from dragoman.decoding.engine import Precision
 from dragoman.decoding.trained import Chosen, load_model
 from dragoman.errors import CorruptFileError, StorageError, storage_errors
 from dragoman.rundir import RunDir, sha256_of, sync_folder, write_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +52,8 @@ def converted(run: RunDir, chosen: Chosen, precision: Precision) -> Iterator[Pat
             os.utime(folder)  # used just now
         yield folder
         return
+    import torch  # noqa: PLC0415 - takes longer than all the rest, and is not needed above
+
     model = load_model(chosen, torch.device("cpu"))
     try:
         with storage_errors(run.converted, "converting a model for CTranslate2"):
@@ -90,7 +94,7 @@ def is_whole(folder: Path) -> bool:
 
 
 def _write_whole(
-    folder: Path, chosen: Chosen, weights: dict[str, torch.Tensor], precision: Precision
+    folder: Path, chosen: Chosen, weights: "dict[str, Tensor]", precision: Precision
 ) -> None:
     root = folder.parent
     root.mkdir(exist_ok=True)

@@ -4,6 +4,8 @@ With float32 the hypotheses are those of the torch engine, but for ties within r
 """
 
 import math
+import os
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
@@ -12,10 +14,10 @@ from typing import Any
 
 import ctranslate2
 import numpy as np
-import torch
+import psutil
 
 from dragoman.config import DecodingSettings
-from dragoman.decoding.engine import Hypothesis, Precision, length_limit
+from dragoman.decoding.engine import Device, Hypothesis, Precision, length_limit
 from dragoman.errors import UserError
 from dragoman.tokenizer import Ids, Tokenizer
 
@@ -30,14 +32,14 @@ BATCHES_AHEAD = 4
 
 class CTranslate2Engine:
     def __init__(
-        self, folder: Path, tokenizer: Tokenizer, precision: Precision, device: torch.device
+        self, folder: Path, tokenizer: Tokenizer, precision: Precision, device: Device
     ) -> None:
         """Loads a model from the files of `ctranslate2_model.write_model`, which may then go."""
         check_precision(precision, device)
         self.precision, self.device = precision, device
         self._tokenizer, self._pieces = tokenizer, tokenizer.pieces
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
-        threads = torch.get_num_threads() if device.type == "cpu" else 1
+        threads = _threads() if device.type == "cpu" else 1
         self.replicas = min(threads, MOST_REPLICAS)
         self._translator = ctranslate2.Translator(
             str(folder),
@@ -119,7 +121,7 @@ class CTranslate2Engine:
         return hypotheses
 
 
-def check_precision(precision: Precision, device: torch.device) -> None:
+def check_precision(precision: Precision, device: Device) -> None:
     """Refuses a precision that this machine's processor cannot compute with."""
     supported = ctranslate2.get_supported_compute_types(device.type, device.index or 0)
     if precision not in supported:
@@ -128,3 +130,16 @@ def check_precision(precision: Precision, device: torch.device) -> None:
             f"precision {precision}: CTranslate2 does not have it on this machine's {device.type}; "
             f"take one of {known}"
         )
+
+
+def _threads() -> int:
+    """Returns as many threads as torch uses, or would use if it were imported."""
+    if torch := sys.modules.get("torch"):
+        return int(torch.get_num_threads())
+    for name in ("MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        named = os.environ.get(name, "").split(",")[0].strip()
+        if named.isdecimal() and int(named):
+            return int(named)
+    has_affinity = hasattr(os, "sched_getaffinity")
+    allowed = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return min(allowed, psutil.cpu_count(logical=False) or allowed)

@@ -1,21 +1,22 @@
 """Our weights as a model of CTranslate2: tensors come in, a folder that its package loads goes out.
 
 Built directly as CTranslate2's own specification of a Transformer. Nothing has to be reordered:
-CTranslate2 has the same fused projections, the same norms and the same positions.
+CTranslate2 has the same fused projections, the same norms and the same positions. torch, which
+CTranslate2's specifications import too, is imported by `write_model` alone.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from ctranslate2.specs import TransformerSpec
-from torch import Tensor
 
 from dragoman.config import ModelSettings
 from dragoman.decoding.engine import Precision
-from dragoman.model.transformer import alignment_layer
 from dragoman.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CONVERTER = 2
 """Part of the hash under which a converted model is kept; another number where the same weights
@@ -23,17 +24,19 @@ become other files."""
 
 MODEL_FILES = ("model.bin", "config.json", "shared_vocabulary.json")
 
-Weights = Mapping[str, Tensor]
-
 
 def write_model(
     folder: Path,
     settings: ModelSettings,
-    weights: Weights,
+    weights: "Mapping[str, Tensor]",
     tokenizer: Tokenizer,
     precision: Precision = "float32",
 ) -> None:
     """Writes the files of the model into an existing folder."""
+    from ctranslate2.specs import TransformerSpec  # noqa: PLC0415
+
+    from dragoman.model.transformer import alignment_layer  # noqa: PLC0415
+
     layers = settings.encoder_layers, settings.decoder_layers
     spec = TransformerSpec.from_config(
         layers,

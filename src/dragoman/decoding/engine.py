@@ -4,6 +4,7 @@ Splitting, batching and detokenizing exist once, in `translator`; an engine only
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from dragoman.config import DecodingSettings
 from dragoman.tokenizer import Ids
 
 EngineName = Literal["auto", "torch", "ctranslate2"]
+DeviceName = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "int16", "int8"]
 
 _LENGTH_GROUP = 16
@@ -26,6 +28,29 @@ class Hypothesis(NamedTuple):
     """Log-probability over length^penalty; the end piece counts as one of the length."""
     attention: npt.NDArray[np.float32] | None = None
     """What each piece attends to: [ids, source pieces without the end]; None unless asked for."""
+
+
+class Device(Protocol):
+    """Where an engine computes; a `torch.device` is one."""
+
+    @property
+    def type(self) -> str:
+        """ "cpu" or "cuda"."""
+
+    @property
+    def index(self) -> int | None:
+        """Which of several."""
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """The processor as a device, without torch."""
+
+    type: str = "cpu"
+    index: int | None = None
+
+    def __str__(self) -> str:
+        return self.type
 
 
 class Engine(Protocol):

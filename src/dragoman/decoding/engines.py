@@ -1,15 +1,20 @@
-"""Chooses the engine that translates, and opens it with the weights of checkpoints."""
+"""Chooses the engine that translates, and opens it with the weights of checkpoints.
+
+torch is imported only by what needs it: a converted model translates seconds earlier without.
+"""
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import torch
-
-from dragoman.decoding.engine import Engine, EngineName, Precision
-from dragoman.decoding.torch_engine import TorchEngine
+from dragoman.decoding.engine import Cpu, Device, DeviceName, Engine, EngineName, Precision
 from dragoman.decoding.trained import Chosen, load_model
+from dragoman.distributed.gpu_driver import has_gpu_driver
 from dragoman.errors import UserError
 from dragoman.rundir import RunDir
+
+if TYPE_CHECKING:
+    from dragoman.decoding.torch_engine import TorchEngine
 
 try:
     from dragoman.decoding.conversion import converted
@@ -26,7 +31,7 @@ logger = logging.getLogger(__name__)
 def open_engine(
     run: RunDir,
     chosen: Chosen,
-    device: torch.device,
+    device: Device,
     engine: EngineName = "auto",
     precision: Precision = "float32",
 ) -> Engine:
@@ -35,7 +40,7 @@ def open_engine(
     On a GPU, "auto" stays with torch: CTranslate2 needs CUDA libraries of its own there.
     """
     if chosen_engine(device, engine, precision) == "torch":
-        return TorchEngine(load_model(chosen, device), chosen.tokenizer, device)
+        return open_torch([chosen], device)
     check_precision(precision, device)
     with converted(run, chosen, precision) as folder:
         return CTranslate2Engine(folder, chosen.tokenizer, precision, device)
@@ -43,10 +48,10 @@ def open_engine(
 
 def open_ensemble(
     chosen: Sequence[Chosen],
-    device: torch.device,
+    device: Device,
     engine: EngineName = "auto",
     precision: Precision = "float32",
-) -> TorchEngine:
+) -> "TorchEngine":
     """Opens several models that translate together, which only torch can."""
     if engine == "ctranslate2" or precision != "float32":
         asked = f"precision {precision}" if engine != "ctranslate2" else "the engine ctranslate2"
@@ -62,11 +67,30 @@ def open_ensemble(
                 f"{first.checkpoints[-1].folder}; models translate together only if they were "
                 "trained with the same tokenizer"
             )
-    models = [load_model(each, device) for each in chosen]
-    return TorchEngine(models[0], first.tokenizer, device, tuple(models[1:]))
+    return open_torch(chosen, device)
 
 
-def chosen_engine(device: torch.device, engine: EngineName, precision: Precision) -> EngineName:
+def open_torch(chosen: Sequence[Chosen], device: Device) -> "TorchEngine":
+    """Opens one model, or several of the same vocabulary, with torch."""
+    import torch  # noqa: PLC0415
+
+    from dragoman.decoding.torch_engine import TorchEngine  # noqa: PLC0415
+
+    where = torch.device(str(device))
+    models = [load_model(each, where) for each in chosen]
+    return TorchEngine(models[0], chosen[0].tokenizer, where, tuple(models[1:]))
+
+
+def find_device(wanted: DeviceName) -> Device:
+    """Returns where to translate; torch is asked only where there may be a GPU."""
+    if wanted == "cpu" or (wanted == "auto" and not has_gpu_driver()):
+        return Cpu()
+    from dragoman.distributed.group import pick_device  # noqa: PLC0415
+
+    return pick_device(wanted)
+
+
+def chosen_engine(device: Device, engine: EngineName, precision: Precision) -> EngineName:
     """Returns torch or ctranslate2; refuses what cannot be had."""
     if engine == "torch" and precision != "float32":
         raise UserError(

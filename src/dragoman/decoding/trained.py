@@ -1,14 +1,12 @@
 """A trained model from a run's checkpoints, ready to translate.
 
-Checkpoints are chosen and verified first; their weights are loaded only by who needs them.
+Checkpoints are chosen and verified first; their weights are loaded only by who needs them, and
+torch is imported only then: it takes longer than all else at the start of a translation.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.checkpoints.checkpoint import Checkpoint, average, check_tensors
 from dragoman.checkpoints.finding import all_checkpoints, find_checkpoint, verify
@@ -19,9 +17,14 @@ from dragoman.config import ModelSettings
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.model.memory import check_memory
 from dragoman.model.size import size_of
-from dragoman.model.transformer import Transformer, without_weights
 from dragoman.rundir import RunDir
 from dragoman.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from dragoman.model.transformer import Transformer
 
 
 class Chosen(NamedTuple):
@@ -37,13 +40,13 @@ class Chosen(NamedTuple):
 
 
 class Trained(NamedTuple):
-    model: Transformer
+    model: "Transformer"
     tokenizer: Tokenizer
     steps: list[int]
     """Steps of the checkpoints that the weights come from."""
 
 
-def load_trained(run: RunDir, which: str, averaged: int, device: torch.device) -> Trained:
+def load_trained(run: RunDir, which: str, averaged: int, device: "torch.device") -> Trained:
     """Loads `which` checkpoint (best, latest or a step), or the mean of the newest `averaged`."""
     chosen = choose(run, which, averaged)
     return Trained(load_model(chosen, device), chosen.tokenizer, chosen.steps)
@@ -75,8 +78,10 @@ def choose(run: RunDir, which: str, averaged: int) -> Chosen:
         return Chosen(tuple(checkpoints), settings, _tokenizer_of(checkpoints[-1]))
 
 
-def load_model(chosen: Chosen, device: torch.device) -> Transformer:
+def load_model(chosen: Chosen, device: "torch.device") -> "Transformer":
     """Loads the weights, or their mean, in evaluation mode."""
+    from dragoman.model.transformer import without_weights  # noqa: PLC0415
+
     settings, vocabulary = chosen.model, chosen.tokenizer.size
     check_memory(settings, vocabulary, size_of(settings, vocabulary).weight_bytes)
     model = without_weights(settings, vocabulary)
@@ -84,7 +89,7 @@ def load_model(chosen: Chosen, device: torch.device) -> Transformer:
     return model.to(device).eval()
 
 
-def _weights_of(chosen: Chosen, model: Transformer) -> dict[str, Tensor]:
+def _weights_of(chosen: Chosen, model: "Transformer") -> "dict[str, Tensor]":
     shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
     with _advice():
         for checkpoint in chosen.checkpoints:

@@ -6,7 +6,7 @@ A line that is longer than those the model has learned from is translated in pie
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import compress, islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.config import DecodingSettings
 from dragoman.decoding.constraints import Terms
@@ -14,9 +14,11 @@ from dragoman.decoding.engine import Engine, Hypothesis, most_pieces
 from dragoman.decoding.parts import parts_of
 from dragoman.decoding.rendering import Part, copied, plain_text, render
 from dragoman.decoding.splitting import Piece, join, split
-from dragoman.decoding.torch_engine import TorchEngine
 from dragoman.decoding.translation import Rendered, Translation, distinct, joined
 from dragoman.tokenizer import Ids, Tokenizer
+
+if TYPE_CHECKING:
+    from dragoman.decoding.torch_engine import TorchEngine
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ class Wanted(NamedTuple):
     prefixes: Sequence[str] = ()
     """For each sentence what its translation begins with; empty: none."""
     terms: Terms | None = None
-    torch_engine: Callable[[], TorchEngine] | None = None
+    torch_engine: "Callable[[], TorchEngine] | None" = None
     """Opens the engine that searches translations with terms."""
 
 
@@ -141,7 +143,7 @@ def _searched(
             key = bool(part.patterns), part.is_attentive, bool(part.prefix_ids)
             groups.setdefault(key, {})[number] = _longest_of(encoded[number], part)
     for (has_terms, attentive, has_prefixes), lengths in groups.items():
-        batches = _batches(lengths, settings, 1 if has_terms else engine.replicas)
+        batches = length_batches(lengths, settings, 1 if has_terms else engine.replicas)
         sources = ([encoded[n] for n in batch] for batch in batches)
         prefixes = ([[*parts[n].prefix_ids] for n in batch] for batch in batches)
         if has_terms and wanted.torch_engine:
@@ -222,7 +224,7 @@ def _encode(
     return lines, encoded
 
 
-def _batches(
+def length_batches(
     lengths: dict[int, int], settings: DecodingSettings, replicas: int = 1
 ) -> list[list[int]]:
     """Returns batches of numbers of sentences of similar length, longest first to fail early.

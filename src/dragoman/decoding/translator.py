@@ -3,22 +3,23 @@
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import TYPE_CHECKING, Self, get_args
 
 from dragoman.config import DecodingSettings, load_config
 from dragoman.corpus.text import is_unicode
 from dragoman.decoding.constraints import Terms, terms_of
-from dragoman.decoding.engine import Engine, EngineName, Precision
-from dragoman.decoding.engines import open_engine, open_ensemble
+from dragoman.decoding.engine import DeviceName, Engine, EngineName, Precision
+from dragoman.decoding.engines import find_device, open_engine, open_ensemble, open_torch
 from dragoman.decoding.glossary import Glossary
-from dragoman.decoding.torch_engine import TorchEngine
-from dragoman.decoding.trained import choose, load_model
+from dragoman.decoding.trained import choose
 from dragoman.decoding.translate import LONGEST_TOKENS, Wanted, translate, translations
 from dragoman.decoding.translation import Translation
-from dragoman.distributed.group import pick_device
 from dragoman.errors import UserError
 from dragoman.rundir import RunDir
 from dragoman.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from dragoman.decoding.torch_engine import TorchEngine
 
 MOST_BEAM = 100
 """As in a recipe."""
@@ -41,7 +42,7 @@ class Translator:
         steps: list[int],
         settings: DecodingSettings,
         longest: int,
-        open_torch: Callable[[], TorchEngine] | None = None,
+        open_torch: "Callable[[], TorchEngine] | None" = None,
     ) -> None:
         """Sentences with more tokens than `longest` are translated in pieces.
 
@@ -65,7 +66,7 @@ class Translator:
         checkpoint: str | int | Sequence[str | int] = "best",
         *,
         average: int = 1,
-        device: Literal["auto", "cpu", "cuda"] = "auto",
+        device: DeviceName = "auto",
         engine: EngineName = "auto",
         precision: Precision = "float32",
     ) -> Self:
@@ -83,7 +84,7 @@ class Translator:
         if type(average) is not int or average < 1:
             raise UserError(f"average = {average!r} should be a number of at least 1")
         for name, value, known in (
-            ("device", device, ("auto", "cpu", "cuda")),
+            ("device", device, get_args(DeviceName)),
             ("engine", engine, get_args(EngineName)),
             ("precision", precision, get_args(Precision)),
         ):
@@ -102,7 +103,7 @@ class Translator:
             )
         directories = [RunDir(Path(each)) for each in runs]
         chosen = [choose(each, str(name), average) for each in directories for name in checkpoints]
-        where = pick_device(device)
+        where = find_device(device)
         opened: Engine
         if len(chosen) > 1:
             opened = open_ensemble(chosen, where, engine, precision)
@@ -114,10 +115,10 @@ class Translator:
             settings, longest = config.decoding, config.data.max_length
         steps = [step for each in chosen for step in each.steps]
 
-        def open_torch() -> TorchEngine:
-            return TorchEngine(load_model(chosen[0], where), chosen[0].tokenizer, where)
-
-        return cls(opened, chosen[0].tokenizer, steps, settings, longest, open_torch)
+        return cls(
+            *(opened, chosen[0].tokenizer, steps, settings, longest),
+            open_torch=lambda: open_torch(chosen[:1], where),
+        )
 
     def translate(
         self,
@@ -201,7 +202,9 @@ class Translator:
             self._terms = terms = terms_of(glossary, self.tokenizer)
         return terms
 
-    def _torch_engine(self) -> TorchEngine:
+    def _torch_engine(self) -> "TorchEngine":
+        from dragoman.decoding.torch_engine import TorchEngine  # noqa: PLC0415
+
         if isinstance(self.engine, TorchEngine):
             return self.engine
         with self._opening:

@@ -1,9 +1,12 @@
+import os
+import sys
+
 import pytest
 import torch
 from digits_language import ENGLISH
 
 from dragoman.config import DecodingSettings, ModelSettings, TokenizerSettings
-from dragoman.decoding.ctranslate2_engine import CTranslate2Engine, check_precision
+from dragoman.decoding.ctranslate2_engine import CTranslate2Engine, _threads, check_precision
 from dragoman.decoding.ctranslate2_model import write_model
 from dragoman.decoding.torch_engine import TorchEngine
 from dragoman.errors import UserError
@@ -95,3 +98,13 @@ def test_a_precision_that_the_processor_lacks_is_refused_with_those_it_has(monke
     check_precision("int8", CPU)
     with pytest.raises(UserError, match=r"int16.*float32, int8"):
         check_precision("int16", CPU)
+
+
+def test_it_has_as_many_threads_as_torch_also_where_that_is_not_imported(monkeypatch):
+    assert _threads() == torch.get_num_threads()
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3,2")
+    assert _threads() == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "many")
+    assert 1 <= _threads() <= os.cpu_count()

@@ -1,6 +1,8 @@
 import logging
 import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -36,6 +38,24 @@ def test_every_engine_translates_alike_and_says_what_it_is(trained):
     assert "ctranslate2 in float32 on cpu" in repr(automatic)
     assert "torch on cpu" in repr(torch_engine)
     assert automatic.steps == [2]
+
+
+WITHOUT_TORCH = """
+import sys
+from dragoman import Translator
+translator = Translator.load(sys.argv[1], device="cpu")
+print(*translator.translate(["one two three", "four"]), sep="\\n")
+sys.exit("torch" in sys.modules)
+"""
+
+
+def test_a_model_that_is_converted_translates_without_importing_torch(trained):
+    _, run = trained
+    expected = Translator.load(run, device="cpu").translate(["one two three", "four"])
+    command = [sys.executable, "-c", WITHOUT_TORCH, str(run)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == expected
 
 
 @pytest.mark.parametrize(
