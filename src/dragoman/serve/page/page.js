@@ -53,6 +53,18 @@
     $("trouble").hidden = !sentence;
   };
 
+  // The words of an alternative, from the first to the last that differs in bold.
+  const marked = (alternative, text) => {
+    const [ours, others] = [alternative, text].map((each) => each.split(/(\s+)/));
+    const shorter = Math.min(ours.length, others.length);
+    let begin = 0, end = 0;
+    while (begin < shorter && ours[begin] === others[begin]) begin += 1;
+    while (end < shorter - begin && ours.at(-1 - end) === others.at(-1 - end)) end += 1;
+    const different = document.createElement("b");
+    different.textContent = ours.slice(begin, ours.length - end).join("");
+    return [ours.slice(0, begin).join(""), different, ours.slice(ours.length - end).join("")];
+  };
+
   const showTranslation = (text, alternatives = []) => {
     $("translation").textContent = text;
     $("copy").hidden = !text;
@@ -64,7 +76,7 @@
         button.type = "button";
         button.dir = "auto";
         button.lang = $("target").value;
-        button.textContent = alternative;
+        button.append(...marked(alternative, text));
         button.addEventListener("click", () => {
           const others = alternatives.map((each) => (each === alternative ? text : each));
           showTranslation(alternative, others);
@@ -99,10 +111,10 @@
     const { score } = model;
     const rows = [["Name", model.name, `${nameOf(model.source)} to ${nameOf(model.target)}`]];
     if (score) {
-      const interval = score.bleu_low === null ? "" : ` (${score.bleu_low.toFixed(1)} to ${score.bleu_high.toFixed(1)})`;
+      const interval = score.bleu_low === null ? "" : `${score.bleu_low.toFixed(1)} to ${score.bleu_high.toFixed(1)} with 95 % confidence, on `;
       const isOlder = String(score.steps) !== String(model.steps);
-      const weights = isOlder ? `, weights of step ${score.steps.map(number).join(" + ")}` : "";
-      rows.push(["BLEU", score.bleu.toFixed(1) + interval, `${number(score.sentences)} sentences (${score.split})${weights}`]);
+      const weights = isOlder ? `, by the weights of step ${score.steps.map(number).join(" + ")}` : "";
+      rows.push(["BLEU", score.bleu.toFixed(1), `${interval}${number(score.sentences)} ${score.split} sentences${weights}`]);
     } else {
       rows.push(["BLEU", "unknown", "not evaluated yet"]);
     }
@@ -229,6 +241,10 @@
     if (settings.keyRequired) {
       $("key-row").hidden = false;
       $("key").value = sessionStorage.getItem("key") ?? "";
+      $("key-row").addEventListener("submit", (event) => {
+        event.preventDefault();
+        translate();
+      });
       $("key").addEventListener("input", () => {
         sessionStorage.setItem("key", $("key").value);
         translateSoon();
