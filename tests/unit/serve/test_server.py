@@ -18,6 +18,28 @@ def test_an_address_that_cannot_be_had_is_refused_by_name():
         bind("no.such.host.invalid", 0)
 
 
+def test_small_answers_do_not_wait_for_acknowledgements():
+    async def option_of_a_connection():
+        connected = asyncio.get_running_loop().create_future()
+
+        class Protocol(asyncio.Protocol):
+            def connection_made(self, transport):
+                accepted = transport.get_extra_info("socket")
+                connected.set_result(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+                transport.close()
+
+        with bind("127.0.0.1", 0) as bound:
+            server = await asyncio.get_running_loop().create_server(Protocol, sock=bound)
+            _, writer = await asyncio.open_connection(*bound.getsockname())
+            option = await connected
+            writer.close()
+            await writer.wait_closed()
+            server.close()
+        return option
+
+    assert asyncio.run(option_of_a_connection()) != 0
+
+
 async def app(scope, receive, send):
     await send({"type": "http.response.start", "status": 204, "headers": []})
     await send({"type": "http.response.body", "body": b""})
