@@ -5,13 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo test test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-sync bench-telemetry bench-diagnosis bench-network bench-plan bench-translate bench-truth bench-beside clean help
+.PHONY: chaos demo serve-demo test test-clients test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-serve bench-sync bench-telemetry bench-diagnosis bench-network bench-plan bench-translate bench-truth bench-beside clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/.installed ## from nothing to a trained translator, with a report
 	$(BIN)/python -m dragoman demo
+
+serve-demo: $(VENV)/.installed-serve ## a page and an API to translate with the demo's model, which it trains if needed
+	test -e runs/demo/evaluation-test.json || $(BIN)/python -m dragoman demo
+	$(BIN)/python -m dragoman serve runs/demo
 
 test: format lint types pytest ## format check, lint, types, and all tests but the long ones
 
@@ -41,6 +45,15 @@ test-cluster: $(VENV)/.installed-dev ## the long tests: faults, hosts, labs, all
 	$(BIN)/python -m pytest tests/hosts/ $(SLOW) tests/unit/ -m cluster $(addprefix --ignore ,$(ALONE)) $(BESIDE_EACH_OTHER)
 	$(BIN)/python -m pytest $(ALONE) -m cluster
 
+# argostranslatefiles needs older packages than we do, so it gets an environment of its own.
+test-clients: $(VENV)/.installed-dev $(VENV)-clients/.installed ## clients of LibreTranslate that need another environment
+	ARGOS_PYTHON=$(abspath $(VENV)-clients/bin/python) $(BIN)/python -m pytest tests/system/test_serve.py
+
+$(VENV)-clients/.installed:
+	$(PYTHON) -m venv $(VENV)-clients
+	$(VENV)-clients/bin/python -m pip --disable-pip-version-check install --quiet argos-translate-files==1.4.4
+	touch $@
+
 # torch comes first, so that no other package's requirement can choose another build of it.
 $(VENV)/.torch: constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -51,6 +64,10 @@ $(VENV)/.torch: constraints.txt
 
 $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[tensorboard]'
+	touch $@
+
+$(VENV)/.installed-serve: $(VENV)/.installed
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[serve]'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
@@ -103,6 +120,9 @@ RUN ?= runs/demo
 bench-translate: $(VENV)/.installed ## how fast a run translates, beside CTranslate2's package and Hugging Face
 	$(BIN)/python benchmarks/translate.py --run $(RUN)
 
+bench-serve: $(VENV)/.installed-dev ## how a run is served to many clients, beside a plain FastAPI and CTranslate2 loop
+	$(BIN)/python benchmarks/serve.py --run $(RUN)
+
 bench-compile: $(VENV)/.installed ## what torch.compile wins and costs on this machine
 	$(BIN)/python benchmarks/compile.py
 
@@ -110,4 +130,4 @@ chaos: $(VENV)/.installed ## a run with one fault a minute on three lab nodes, b
 	$(BIN)/python benchmarks/chaos.py --steps 6000 --every-s 60
 
 clean: ## remove the virtual environment and the caches, keep runs and data
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-clients .mypy_cache .ruff_cache .pytest_cache .hypothesis

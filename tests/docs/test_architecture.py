@@ -31,6 +31,7 @@ FLOW = [
     "diagnosis",
     "report",
     "export",
+    "serve",
     "check",
     "plan",
     "comparison",

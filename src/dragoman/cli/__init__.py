@@ -19,6 +19,7 @@ from dragoman.cli.plan import plan
 from dragoman.cli.prepare import prepare
 from dragoman.cli.rehearse import rehearse
 from dragoman.cli.report import report
+from dragoman.cli.serve import serve
 from dragoman.cli.setup import setup
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
@@ -36,7 +37,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, config, prepare, setup, check, plan, train, verify_resume),
-    *(report, compare, evaluate, translate, export, inspect),
+    *(report, compare, evaluate, translate, serve, export, inspect),
 ):
     app.command()(command)
 app.command(hidden=True)(rehearse)

@@ -206,6 +206,15 @@ def _is_foreign(text: str, script: _Script | None) -> bool:
     return bool(found) and 2 * len(found) > sum(map(str.isalpha, text))
 
 
+def share_in_script(text: str, language: str) -> float | None:
+    """Returns the share of letters that are of a language's script; None: script unknown here."""
+    letters = sum(map(str.isalpha, text))
+    script = _script_of(language)
+    if script is None or not letters:
+        return None
+    return 1 - len(script.foreign.findall(text)) / letters
+
+
 def _identifier(languages: Languages) -> Callable[[Pair], str | None]:
     """Returns a check with Compact Language Detector 2, whose models come with its package."""
     try:

@@ -1,0 +1,37 @@
+"""Who may ask, and what a browser may do with an answer."""
+
+import hmac
+import ipaddress
+
+from dragoman.serve.limits import RefusedError
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Nothing from elsewhere, nothing inline, in nobody's frame."""
+HEADERS = {
+    "content-security-policy": PAGE_POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+def check_key(given: str | None, expected: str) -> None:
+    """Refuses a request without the right key, in a time that tells nothing about it."""
+    if not expected:
+        return
+    if not given:
+        raise RefusedError(403, "This server needs an API key; send it as api_key.")
+    if not hmac.compare_digest(given.encode(errors="replace"), expected.encode()):
+        raise RefusedError(403, "This API key is not valid here.")
+
+
+def is_loopback(host: str) -> bool:
+    """Returns whether nobody but this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,155 @@
+"""The process that serves: a socket is bound, models are loaded, and signals end it gently."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from dragoman.errors import UserError
+from dragoman.serve.models import Models
+
+BACKLOG = 1024
+SLOW_HEAD = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_NOT_STOPPED_S = 5.0
+"""After a signal, on top of what a request may take."""
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Returns a socket that listens; refuses an address that cannot be had."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # asyncio switches Nagle's algorithm off only where the protocol is named; with it, every
+        # answer waits 40 ms for the client's delayed acknowledgement.
+        bound = socket.socket(family, kind, socket.IPPROTO_TCP)
+    except OSError as error:
+        raise _refusal(host, port, error) from None
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(BACKLOG)
+    except OSError as error:
+        bound.close()
+        raise _refusal(host, port, error) from None
+    return bound
+
+
+def _refusal(host: str, port: int, error: OSError) -> UserError:
+    reason = error.strerror or str(error)
+    return UserError(f"{host}, port {port}: {reason}; name another with --host and --port")
+
+
+def address_of(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def run(
+    app: ASGIApp,
+    models: Models,
+    bound: socket.socket,
+    *,
+    request_s: float,
+    upload_s: float,
+    reload_every_s: float,
+) -> None:
+    """Serves until SIGTERM or Ctrl-C, and then finishes the requests that have begun."""
+    asyncio.run(_run(app, models, bound, request_s, upload_s, reload_every_s))
+
+
+async def _run(
+    app: ASGIApp,
+    models: Models,
+    bound: socket.socket,
+    request_s: float,
+    upload_s: float,
+    reload_every_s: float,
+) -> None:
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http=timed_protocol(upload_s),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=int(request_s + _NOT_STOPPED_S),
+        )
+    )
+    serving = asyncio.create_task(server.serve([bound]))
+    loading = asyncio.create_task(_load_and_follow(models, reload_every_s))
+    await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
+    server.should_exit = True  # a model that cannot be loaded ends it too
+    await serving
+    if loading.done():
+        loading.result()
+    loading.cancel()
+
+
+async def _load_and_follow(models: Models, every_s: float) -> None:
+    await models.load()
+    logging.getLogger(__name__).info("ready")
+    await models.follow(every_s)
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Ends after a signal with code 0; uvicorn would raise the signal again."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+
+def timed_protocol(head_s: float) -> type[asyncio.Protocol]:
+    """Returns HTTP that closes connections on which the head of a request takes too long.
+
+    uvicorn waits for it without end: some thousand slow clients would take all connections.
+    """
+
+    class TimedProtocol(HttpToolsProtocol):
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._start()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self._stop()
+            super().connection_lost(error)
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._start()
+
+        def on_headers_complete(self) -> None:
+            self._stop()
+            super().on_headers_complete()
+
+        def _start(self) -> None:
+            if self._timer is None:
+                self._timer = self.loop.call_later(head_s, self._give_up)
+
+        def _stop(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+        def _give_up(self) -> None:
+            if not self.transport.is_closing():
+                self.transport.write(SLOW_HEAD)
+                self.transport.close()
+
+    return TimedProtocol

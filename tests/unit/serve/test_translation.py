@@ -1,0 +1,36 @@
+import asyncio
+
+from unit.serve.served import fake_model
+
+from dragoman.serve.batching import Batcher
+from dragoman.serve.models import Pair
+from dragoman.serve.translation import translate_texts
+
+
+def translated(*arguments):
+    async def play():
+        batcher = Batcher(1, 1000)
+        try:
+            return await translate_texts(batcher, fake_model(Pair("en", "de")), *arguments)
+        finally:
+            batcher.close()
+
+    return asyncio.run(play())
+
+
+def test_texts_keep_their_layout():
+    (found,) = translated(["- One. Two.\n\n  Three?\n---"])
+    assert found == ("- de:One. de:Two.\n\n  de:Three?\n---", [])
+
+
+def test_html_is_translated_between_its_tags():
+    (found,) = translated(["<p>One. Two.</p> <b>3 &lt; 4</b>"], "html")
+    assert found.text == "<p>de:One. de:Two.</p> <b>de:3 &lt; 4</b>"
+
+
+def test_alternatives_combine_the_candidates_of_sentences_best_first():
+    one, empty = translated(["One. Two.", ""], "text", 3)
+    assert one.text == "de:One. de:Two."
+    assert set(one.alternatives[:2]) == {"de1:One. de:Two.", "de:One. de1:Two."}
+    assert len(one.alternatives) == 3
+    assert empty == ("", [])
