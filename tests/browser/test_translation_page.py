@@ -38,7 +38,7 @@ class PageServer:
         self._server = uvicorn.Server(
             uvicorn.Config(app, http=timed_protocol(20), ws="none", lifespan="off", log_config=None)
         )
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._thread.start()
 
     async def _serve(self) -> None:
@@ -234,13 +234,15 @@ def test_a_busy_server_is_asked_again_when_it_says(chromium, server):
 
 def test_a_key_is_asked_for_where_one_is_needed(chromium, tmp_path):
     running = PageServer(tmp_path, key="secret")
-    seen = Seen(chromium, running.address, viewport=WIDE)
-    seen.page.get_by_label("API key").fill("secret")
-    seen.text.fill("Hello.")
-    seen.has("de:Hello.")
-    assert seen.complaints == []
-    seen.context.close()
-    running.stop()
+    try:
+        seen = Seen(chromium, running.address, viewport=WIDE)
+        seen.page.get_by_label("API key").fill("secret")
+        seen.text.fill("Hello.")
+        seen.has("de:Hello.")
+        assert seen.complaints == []
+        seen.context.close()
+    finally:
+        running.stop()
 
 
 def test_the_card_tells_what_translates(opened):
