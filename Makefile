@@ -95,7 +95,7 @@ bench-wire: $(VENV)/.installed ## how fast weight differences are encoded for th
 
 # Which run: make bench-translate RUN=runs/multi30k
 RUN ?= runs/demo
-bench-translate: $(VENV)/.installed ## how fast a run translates, beside CTranslate2's package and Hugging Face
+bench-translate: $(VENV)/.installed ## how fast a run translates, beside CTranslate2's package, Hugging Face, OpenNMT-py and JoeyNMT
 	$(BIN)/python benchmarks/translate.py --run $(RUN)
 
 bench-compile: $(VENV)/.installed ## what torch.compile wins and costs on this machine
