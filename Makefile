@@ -117,7 +117,7 @@ bench-wire: $(VENV)/.installed ## how fast weight differences are encoded for th
 
 # Which run: make bench-translate RUN=runs/multi30k
 RUN ?= runs/demo
-bench-translate: $(VENV)/.installed ## how fast a run translates, beside CTranslate2's package and Hugging Face
+bench-translate: $(VENV)/.installed ## how fast a run translates, beside CTranslate2's package, Hugging Face, OpenNMT-py and JoeyNMT
 	$(BIN)/python benchmarks/translate.py --run $(RUN)
 
 bench-serve: $(VENV)/.installed-dev ## how a run is served to many clients, beside a plain FastAPI and CTranslate2 loop

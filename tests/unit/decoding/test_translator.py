@@ -14,9 +14,9 @@ from dragoman.checkpoints.storage import save_checkpoint
 from dragoman.config import DecodingSettings, ModelSettings, TokenizerSettings
 from dragoman.decoding import translator as translator_module
 from dragoman.decoding.ctranslate2_engine import CTranslate2Engine
+from dragoman.decoding.engines import open_torch
 from dragoman.decoding.glossary import Glossary
 from dragoman.decoding.torch_engine import TorchEngine
-from dragoman.decoding.trained import load_model
 from dragoman.decoding.translator import Translator
 from dragoman.errors import UserError
 from dragoman.model.transformer import Transformer
@@ -244,11 +244,11 @@ def test_a_term_that_a_cut_line_has_lost_is_reported(both, tmp_path, caplog):
 def test_the_model_of_torch_is_loaded_for_terms_alone_and_once(runs, tmp_path, monkeypatch):
     opened = []
 
-    def open_torch(*arguments, **options):
+    def open_and_count(*arguments):
         opened.append(arguments)
-        return load_model(*arguments, **options)
+        return open_torch(*arguments)
 
-    monkeypatch.setattr(translator_module, "load_model", open_torch)
+    monkeypatch.setattr(translator_module, "open_torch", open_and_count)
     translator = Translator.load(runs[0], device="cpu")
     glossary = write_glossary(tmp_path, "two\tzwei")
     translator.translate(["one 👍 three"], glossary=glossary, prefixes=["eins"])
