@@ -96,14 +96,18 @@ def test_a_process_gives_the_same_answer(request_of_it):
     assert (answer.scores, answer.samples) == (here.scores, here.samples)
 
 
+def gives_way(pid: int) -> bool:
+    """Whether it has prepared itself; niceness comes before that, and may be inherited."""
+    return Path(f"/proc/{pid}/oom_score_adj").read_text() == FIRST_TO_GO + "\n"
+
+
 def test_a_process_gives_way_before_it_imports_anything_large():
     """It waits for its request, and so does this test: nobody has written one."""
     with subprocess.Popen(
         [sys.executable, "-m", PROGRAM, str(os.getpid()), "1"], stdin=subprocess.PIPE
     ) as process:
+        wait_until(lambda: gives_way(process.pid))
         seen = psutil.Process(process.pid)
-        adjusted = Path(f"/proc/{process.pid}/oom_score_adj")
-        wait_until(lambda: adjusted.read_text() == FIRST_TO_GO + "\n")
         assert seen.nice() == NICENESS
         assert not any("libtorch" in mapped.path for mapped in seen.memory_maps())
         process.kill()
@@ -113,10 +117,9 @@ def test_a_process_leaves_signals_to_the_trainer(request_of_it):
     """Job systems send them to all processes at once."""
     process = SideProcess(request_of_it, threads=1)
     try:
-        seen = psutil.Process(process.pid)
-        wait_until(lambda: seen.nice() == NICENESS)
-        seen.send_signal(signal.SIGTERM)
-        seen.send_signal(signal.SIGINT)
+        wait_until(lambda: gives_way(process.pid))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            os.kill(process.pid, number)
         assert process.wait(120)
         assert process.answer().scores.bleu >= 0
     finally:
@@ -143,6 +146,6 @@ def test_a_process_ends_with_its_parent(tmp_path):
     )
     with parent:
         child = psutil.Process(int(parent.stdout.readline()))
-        wait_until(lambda: child.nice() == NICENESS)
+        wait_until(lambda: gives_way(child.pid))
         parent.kill()
         wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
