@@ -72,12 +72,24 @@ def _is_shown() -> bool:
     return any(isinstance(handler, _Lines) for handler in logging.getLogger("dragoman").handlers)
 
 
+def log_to_stderr() -> None:
+    """Shows all records on standard error until `console_output` is left.
+
+    For commands whose standard output is a result for another program: translations, or JSON.
+    """
+    for handler in logging.getLogger("dragoman").handlers:
+        if isinstance(handler, _Lines):
+            handler.console = _error_console
+
+
 class _Lines(logging.Handler):
-    """Shows records below WARNING on standard output."""
+    """Shows records below WARNING, on standard output unless told otherwise."""
+
+    console = _console
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno < logging.WARNING:
-            echo(self.format(record))
+            self.console.print(self.format(record), markup=False)
 
 
 class _Complaints(logging.Handler):

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from dragoman import console
-from dragoman.console import Progress, StatusLine, console_output, duration
+from dragoman.console import Progress, StatusLine, console_output, duration, log_to_stderr
 
 LOGGER = logging.getLogger("dragoman.somewhere")
 
@@ -60,6 +60,15 @@ def test_the_console_shows_lines_warnings_and_errors(capfd):
     shown = capfd.readouterr()
     assert shown.out == "100% [bold]as it is[/bold]\nstep 1\n"
     assert shown.err == "warning: a warning\nerror: an error\n"
+
+
+def test_log_lines_can_stay_out_of_what_is_piped(capfd):
+    with console_output():
+        log_to_stderr()
+        LOGGER.info("step 5")
+    with console_output():
+        LOGGER.info("step 6")
+    assert capfd.readouterr() == ("step 6\n", "step 5\n")
 
 
 def test_a_status_line_can_stay_out_of_what_is_piped(capfd):

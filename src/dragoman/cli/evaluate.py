@@ -76,12 +76,14 @@ def evaluate(
     Another set: dragoman evaluate runs/demo --source news.en --reference news.de
     """
     from dragoman.config import load_config
-    from dragoman.console import Progress, echo
+    from dragoman.console import Progress, echo, log_to_stderr
     from dragoman.errors import UserError
     from dragoman.evaluation.comet import Comet
     from dragoman.evaluation.run import Extras, Weights, evaluate_run
     from dragoman.rundir import RunDir
 
+    if as_json:
+        log_to_stderr()
     directory = RunDir(run)
     if not directory.config.exists():
         raise UserError(f"{run}: no such run; runs are kept in the folder runs by default")

@@ -100,6 +100,7 @@ def translate(
     A file: dragoman translate runs/demo -i news.en.gz -o news.de.gz
     """
     from dragoman.cli.dialog import candidate_list, hold_dialog
+    from dragoman.console import log_to_stderr
     from dragoman.corpus.text import decode_lines, open_binary, read_lines, read_raw_lines
     from dragoman.decoding.glossary import Glossary
     from dragoman.decoding.translator import Translator
@@ -108,6 +109,7 @@ def translate(
     from dragoman.documents.translation import RECORDS_AT_ONCE, translate_records, translate_texts
     from dragoman.errors import UserError
 
+    log_to_stderr()
     is_detailed = n_best > 1 or scores or alignment or as_json
     form = Form(lines, column, key, output_key, is_detailed, as_json, alignment)
     standard_input = cast("TextIO | None", sys.stdin)

@@ -41,4 +41,7 @@ def test_what_is_not_known_is_said_to_be_unknown():
     assert "Not evaluated" in card
     assert "unknown" in card
     assert "license:" not in card.split("# small")[0]
+    odd = FACTS._replace(source_language="no", license="mine: ask\nme")
+    assert '- "no"\n- de\n' in model_card(odd)
+    assert 'license: "mine: ask\\nme"\n---' in model_card(odd)
     assert "license: cc-by-4.0" in model_card(FACTS._replace(license="cc-by-4.0")).split("# ")[0]
