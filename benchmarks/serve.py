@@ -30,7 +30,7 @@ from dragoman.export.run import export_run
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PreparedData
 
-OURS, PLAIN = "dragoman serve", "FastAPI + CTranslate2"
+OURS, PLAIN, REPLICAS = "dragoman serve", "FastAPI + CTranslate2", "the same, a replica a core"
 CLIENTS = (1, 8, 64)
 MB = 1e6
 
@@ -74,7 +74,7 @@ def main() -> None:
 
     config = load_config(RunDir(options.run).config)
     sentences, _ = PreparedData.open(config.prepared_folder).text("test")
-    ports = {OURS: free_port(), PLAIN: free_port()}
+    ports = {name: free_port() for name in (OURS, PLAIN, REPLICAS)}
     here = Path(__file__).parent
     decoding = config.decoding
     with tempfile.TemporaryDirectory() as temporary:
@@ -82,9 +82,18 @@ def main() -> None:
         export_run(RunDir(options.run), "ctranslate2", folder)
         ours = ["-m", "dragoman", "serve", str(options.run), "--port", str(ports[OURS])]
         ours += ["--client-requests", str(2 * max(CLIENTS))]
-        plain = [str(here / "serve_bench" / "plain_server.py"), str(folder), str(ports[PLAIN])]
-        plain += [str(decoding.beam), str(decoding.length_penalty)]
-        with running(ours, ports[OURS]) as server, running(plain, ports[PLAIN]):
+        plain, replicas = (
+            [
+                *(str(here / "serve_bench" / "plain_server.py"), str(folder), str(ports[name])),
+                *(str(decoding.beam), str(decoding.length_penalty), str(count)),
+            ]
+            for name, count in ((PLAIN, 1), (REPLICAS, os.cpu_count()))
+        )
+        with (
+            running(ours, ports[OURS]) as server,
+            running(plain, ports[PLAIN]),
+            running(replicas, ports[REPLICAS]),
+        ):
             print(
                 f"{options.run}, beam {decoding.beam}, {os.cpu_count()} cores, "
                 f"{options.rounds} turns of {options.requests} requests"
@@ -101,8 +110,8 @@ def measured(
     for port in ports.values():
         load(port, sentences, clients, 10 * clients)
     for number in range(options.rounds):
-        names = list(ports) if number % 2 else list(ports)[::-1]
-        for name in names:
+        names = list(ports)
+        for name in names[number % len(names) :] + names[: number % len(names)]:
             loads[name].append(load(ports[name], sentences, clients, options.requests))
     return loads
 
@@ -114,13 +123,14 @@ def report(clients: int, loads: dict[str, list[Load]]) -> None:
         p50, p99 = (
             statistics.median(turn.percentile_ms(percent) for turn in turns) for percent in (50, 99)
         )
-        print(f"  {name:24} {per_s:9.1f} {p50:9.1f} {p99:9.1f}")
-    pairs = list(zip(loads[OURS], loads[PLAIN], strict=True))
-    speed = [ours.per_s / plain.per_s for ours, plain in pairs]
-    print(f"  throughput of {OURS}: {spread(speed)} times that of {PLAIN}")
-    for percent in (50, 99):
-        ratios = [o.percentile_ms(percent) / p.percentile_ms(percent) for o, p in pairs]
-        print(f"  p{percent}: {spread(ratios)} times")
+        print(f"  {name:28} {per_s:9.1f} {p50:9.1f} {p99:9.1f}")
+    for other in (PLAIN, REPLICAS):
+        pairs = list(zip(loads[OURS], loads[other], strict=True))
+        print(f"  {OURS} beside {other}, ratios within a turn:")
+        print(f"    throughput {spread([ours.per_s / plain.per_s for ours, plain in pairs])}")
+        for percent in (50, 99):
+            ratios = [o.percentile_ms(percent) / p.percentile_ms(percent) for o, p in pairs]
+            print(f"    p{percent} {spread(ratios)}")
 
 
 def spread(ratios: list[float]) -> str:

@@ -88,5 +88,9 @@ def train_with_steps(recipe: Path, run: Path, steps: int) -> None:
     process = start_dragoman(
         "train", recipe, "--run", run, *(part for each in settings for part in ("--set", each))
     )
-    output, errors = process.communicate()
-    assert process.returncode == 0, (output, errors)
+    try:
+        output, errors = process.communicate()
+        assert process.returncode == 0, (output, errors)
+    finally:
+        process.kill()
+        process.communicate()

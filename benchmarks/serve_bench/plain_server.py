@@ -1,12 +1,11 @@
 """What one would write without us: FastAPI and CTranslate2, one request after the other.
 
-    python plain_server.py EXPORTED PORT BEAM LENGTH_PENALTY
+    python plain_server.py EXPORTED PORT BEAM LENGTH_PENALTY REPLICAS
 
-Requests run in FastAPI's threads; each core has a replica, so that several are translated at the
-same time, each alone.
+Requests run in FastAPI's threads. With one replica, CTranslate2's default, they are translated one
+after the other, each on all cores; with several at the same time, each on its own core.
 """
 
-import os
 import sys
 
 import ctranslate2
@@ -15,11 +14,10 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-folder, port, beam, length_penalty = sys.argv[1:]
+folder, port, beam, length_penalty, replicas = sys.argv[1:]
 pieces = sentencepiece.SentencePieceProcessor(f"{folder}/tokenizer.model")
-translator = ctranslate2.Translator(
-    folder, inter_threads=int(os.environ["OMP_NUM_THREADS"]), intra_threads=1
-)
+how = {} if replicas == "1" else {"inter_threads": int(replicas), "intra_threads": 1}
+translator = ctranslate2.Translator(folder, **how)
 app = FastAPI()
 
 

@@ -27,6 +27,8 @@ from dragoman.checkpoints.names import BEST, folder_of, point_to
 from dragoman.decoding.translator import Translator
 from dragoman.rundir import RunDir
 
+pytestmark = pytest.mark.timeout(300)  # the first trains a run
+
 STEPS = 3
 RELOADS = 20
 EXAMPLES = 50

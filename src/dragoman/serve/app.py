@@ -78,7 +78,8 @@ def create_app(models: Models, batcher: Batcher, metrics: Metrics, options: Opti
         Route("/translate", api.translate, methods=["POST"]),
         Route("/translate/stream", api.stream, methods=["POST"]),
         Route("/detect", api.detect, methods=["POST"]),
-        Route("/languages", api.languages),
+        # Argos Translate's client asks for them with POST.
+        Route("/languages", api.languages, methods=["GET", "POST"]),
         Route("/frontend/settings", api.settings),
         Route("/models", api.cards),
         Route("/report/{source}/{target}", api.report),

@@ -72,7 +72,7 @@ class Batcher:
         observe: Callable[[Batch], None] = lambda batch: None,
     ) -> None:
         """`most_characters` bounds what waits. `observe` is called after each batch."""
-        self._idle = workers
+        self._workers = self._idle = workers
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="dragoman-serve")
         self._waiting: dict[_Waiting, None] = {}  # a set in the order of arrival
         self._most_characters, self._observe = most_characters, observe
@@ -107,9 +107,8 @@ class Batcher:
         try:
             return await done
         finally:
-            if not done.done() or done.cancelled():
-                for each in queued:
-                    self._take(each)
+            for each in queued:  # what waits still, of a client that is gone or a job that failed
+                self._take(each)
 
     def close(self) -> None:
         self._threads.shutdown(wait=True, cancel_futures=True)
@@ -127,8 +126,10 @@ class Batcher:
 
     def _dispatch(self) -> None:
         self._is_dispatching = False
+        # A busy worker gets its part later: two large batches take less time than a very large one
+        # beside many small ones.
+        share = -(-len(self._waiting) // self._workers)
         while self._idle and self._waiting:
-            share = -(-len(self._waiting) // self._idle)
             batch = choose_batch(self._waiting, share)
             for each in batch:
                 self._take(each)

@@ -20,7 +20,7 @@ from dragoman.decoding.engine import Engine, EngineName, Hypothesis, Precision
 from dragoman.decoding.translator import Translator
 from dragoman.documents.layout import Layout, take_apart
 from dragoman.documents.record import BestText, Candidate
-from dragoman.errors import DragomanError, UserError
+from dragoman.errors import UserError
 from dragoman.rundir import RunDir
 from dragoman.serve.card import Card, read_card
 from dragoman.serve.limits import RefusedError
@@ -180,9 +180,10 @@ class Models:
 
     async def follow(self, every_s: float) -> None:
         """Looks for better checkpoints until it is cancelled."""
-        while self._choice.checkpoint in (BEST, LATEST):
+        while True:
             await asyncio.sleep(every_s)
-            await self.refresh()
+            if self._choice.checkpoint in (BEST, LATEST):  # a step stays what it is
+                await self.refresh()
 
     async def refresh(self) -> None:
         """Loads the checkpoints that are new; keeps what is loaded where that fails."""
@@ -192,7 +193,7 @@ class Models:
                 continue
             try:
                 await self._load(each)
-            except (DragomanError, OSError) as error:
+            except Exception as error:  # whatever it is, what is loaded can go on
                 if mark != each.failed:
                     each.failed = mark
                     logger.warning(f"{error}; {each.pair} goes on with the model that is loaded")

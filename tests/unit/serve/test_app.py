@@ -71,6 +71,7 @@ def test_languages_and_settings_are_those_of_the_models(tmp_path):
             {"code": "de", "name": "German", "targets": ["en"]},
             {"code": "fr", "name": "French", "targets": []},
         ]
+        assert served.client.post("/languages").json() == served.client.get("/languages").json()
         settings = served.client.get("/frontend/settings").json()
         assert settings["charLimit"] == Limits().characters
         assert settings["keyRequired"] is False

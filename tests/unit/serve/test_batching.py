@@ -74,6 +74,18 @@ def test_idle_workers_share_what_waits():
     run(scenario, workers=2)
 
 
+def test_an_idle_worker_leaves_its_part_to_a_busy_one():
+    async def scenario(batcher, model):
+        first = await busy(batcher, model)
+        tasks = [await submitted(batcher, model, *(f"text {number}" for number in range(8)))]
+        await asyncio.sleep(0.05)
+        model.translator.released.set()
+        await asyncio.gather(first, *tasks)
+        assert [len(batch) for batch in model.translator.batches][:2] == [1, 4]
+
+    run(scenario, workers=2)
+
+
 def test_a_batch_has_the_oldest_sentence_and_those_of_nearest_length():
     async def scenario(batcher, model):
         first = await busy(batcher, model)
@@ -152,6 +164,7 @@ def test_a_sentence_that_fails_fails_alone():
         assert [texts(await other) for other in others] == [["de:one"], ["de:two"]]
         with pytest.raises(RuntimeError):
             await poisoned
+        assert batcher.waiting_characters == 0
         assert texts(await batcher.translate(model, ["next"])) == ["de:next"]
 
     run(scenario)

@@ -9,7 +9,7 @@ from dragoman.decoding.translator import Translator
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import RunDir
 from dragoman.serve.limits import RefusedError
-from dragoman.serve.models import Models, Pair, load, mark_of, pair_of
+from dragoman.serve.models import Choice, Models, Pair, load, mark_of, pair_of
 
 
 @pytest.fixture
@@ -74,13 +74,14 @@ def test_what_is_loaded_goes_on_when_its_files_disappear(run, what, caplog):
     assert caplog.text == ""
 
 
-def test_a_checkpoint_that_cannot_be_loaded_is_reported_once_and_tried_again(run, caplog):
+@pytest.mark.parametrize("error", [CorruptFileError("torn"), RuntimeError("torn")])
+def test_a_checkpoint_that_cannot_be_loaded_is_reported_once_and_tried_again(run, caplog, error):
     loader = Loader()
     models = Models([run], loader=loader)
 
     async def scenario():
         await models.load()
-        loader.error = CorruptFileError("torn")
+        loader.error = error
         point_to(run.checkpoints, BEST, folder_of(2))
         for _ in range(3):
             await models.refresh()
@@ -105,6 +106,18 @@ def test_following_looks_again_and_again(run):
         following.cancel()
 
     asyncio.run(scenario())
+
+
+def test_a_step_that_was_named_is_not_followed_elsewhere(run):
+    models = Models([run], Choice(checkpoint="1"), loader=Loader())
+
+    async def scenario():
+        await models.load()
+        with pytest.raises(TimeoutError):  # it goes on until it is cancelled
+            await asyncio.wait_for(models.follow(0.001), 0.05)
+
+    asyncio.run(scenario())
+    assert models.reloads == {Pair("en", "de"): 0}
 
 
 def test_a_run_that_was_trained_again_in_the_same_place_has_another_mark(run):
