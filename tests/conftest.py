@@ -26,6 +26,7 @@ MANY_RANKS = {"three", "four", "three_in_modes"}
 PLAYED_RANKS = {"one", "two", "three", "four"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What plays on labs, or with more than two ranks, is for `make test-cluster`.
 
