@@ -148,6 +148,13 @@ class _Api:
                 request, DocumentQuestion, limits, limits.document_characters
             )
             check_key(asked.api_key, self._options.key)
+            # A line is one piece of work, which nobody can break off.
+            if (longest := max(map(len, asked.q.split("\n")))) > limits.characters:
+                raise RefusedError(
+                    413,
+                    f"A line has {longest:,} characters, and it may have {limits.characters:,}; "
+                    "break it.",
+                )
             (detected,) = self._detected([asked.q], asked.source, asked.target)
             model = self._models.find(detected.language, asked.target)
 

@@ -192,10 +192,14 @@ class Models:
                 continue
             try:
                 await self._load(each)
-            except (DragomanError, OSError) as error:
+            except Exception as error:  # no error of a new checkpoint may end the server
                 if mark != each.failed:
                     each.failed = mark
-                    logger.warning(f"{error}; {each.pair} goes on with the model that is loaded")
+                    logger.warning(
+                        f"{str(error) or error!r}; {each.pair} goes on with the model that is "
+                        "loaded",
+                        exc_info=not isinstance(error, DragomanError | OSError),
+                    )
             else:
                 each.reloads += 1
                 logger.info(f"{each.pair}: {self._loaded[each.pair].translator!r}")

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_core import from_json
+from python_multipart.multipart import parse_options_header
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
@@ -142,6 +143,10 @@ async def _multipart_fields(request: Request, body: bytes) -> dict[str, Any]:
     async def chunks() -> AsyncGenerator[bytes, None]:
         yield body
 
+    _, parameters = parse_options_header(request.headers["content-type"])
+    # Others are slow, or decode to halves of surrogate pairs, which no answer can repeat.
+    if parameters.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8"):
+        raise RefusedError(400, "The request is not a form in UTF-8.")
     try:
         body.decode()
         parser = MultiPartParser(

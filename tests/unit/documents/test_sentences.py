@@ -59,6 +59,8 @@ def test_boundaries_that_are_taken_back_leave_the_text_in_one(text):
 
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_a_long_line_has_the_sentences_of_its_parts(language):
-    part = "No! He said: “Stop. Now.” Then Mr. Smith left. Really? 他来了。好吗？ It is 3.5 percent. "
+    part = (
+        "No! He said: “Stop. Now.” Then Mr. Smith left. Really? 他来了。好吗？ It is 3.5 percent. "
+    )
     once = split_sentences(part, language)
     assert split_sentences(part * 1000, language) == once * 1000

@@ -103,6 +103,12 @@ def test_wrong_fields_are_refused_by_their_name(served, fields, word):
     assert word in one_sentence(served.translate(**fields), 400)
 
 
+def part(name, content):
+    fields = {"q": "a", "source": "en", "target": "de", name: content}
+    head = '--x\r\ncontent-disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    return "".join(head.format(*field) for field in fields.items()).encode() + b"--x--\r\n"
+
+
 @pytest.mark.parametrize(
     ("media", "body"),
     [
@@ -116,6 +122,10 @@ def test_wrong_fields_are_refused_by_their_name(served, fields, word):
         ("application/x-www-form-urlencoded", b"&".join(b"a=1" for _ in range(2000))),
         ("multipart/form-data", b"x"),
         ("multipart/form-data; boundary=x", b"--x\r\n\xff"),
+        *(
+            (f"multipart/form-data; boundary=x; charset={charset}", part("source", "\\ud800"))
+            for charset in ("unicode_escape", "punycode", "none", "")
+        ),
     ],
 )
 def test_broken_bodies_are_refused(served, media, body):
@@ -173,6 +183,14 @@ def test_a_document_that_fails_ends_with_the_error(served):
     first, last = map(json.loads, answer.text.splitlines())
     assert first == {"translatedText": "de:One."}
     assert "path" not in last["error"]
+
+
+def test_a_line_of_a_document_may_be_as_long_as_a_request(tmp_path):
+    with serving(tmp_path, limits=Limits(characters=10)) as served:
+        answer = served.client.post("/translate/stream", json=document("x" * 10 + "\n" + "y" * 10))
+        assert answer.status_code == 200
+        answer = served.client.post("/translate/stream", json=document("x\n" + "y" * 11))
+        assert "11" in one_sentence(answer, 413)
 
 
 def test_who_asks_for_too_much_at_once_is_told_when_to_return(tmp_path):
