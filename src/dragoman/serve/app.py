@@ -287,7 +287,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     headers = {}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)
-    if error.status in (408, 413):  # what is left of the request is not read
+    if error.status == 408:
         headers["connection"] = "close"
     return JSONResponse({"error": error.sentence}, error.status, headers)
 

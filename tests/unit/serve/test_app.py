@@ -148,9 +148,7 @@ def test_what_is_too_long_is_refused_with_the_limit(tmp_path):
         assert served.translate(q="x" * 10).status_code == 200
         assert "10" in one_sentence(served.translate(q="x" * 11), 413)
         assert "10" in one_sentence(served.translate(q=[""] * 11), 413)
-        answer = served.translate(q="x" * 100_000)
-        one_sentence(answer, 413)
-        assert answer.headers["connection"] == "close"
+        one_sentence(served.translate(q="x" * 100_000), 413)
 
 
 def test_a_key_is_needed_where_one_is_set(tmp_path):
