@@ -253,6 +253,16 @@ def test_a_report_is_served_only_on_request(tmp_path):
         assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
+def test_a_report_that_stays_here_is_hidden_from_a_name_that_was_made_to_point_here(tmp_path):
+    with serving(tmp_path, has_reports=True, reports_stay_here=True) as served:
+        served.models.run_of(served.models.pairs[0]).report("html").write_text("<p>report")
+        address = served.client.get("/models").json()[0]["report"]
+        assert served.client.get(address).status_code == 200
+        elsewhere = {"host": "evil.example:5000"}
+        assert served.client.get("/models", headers=elsewhere).json()[0]["report"] is None
+        one_sentence(served.client.get(address, headers=elsewhere), 404)
+
+
 def test_the_page_may_load_nothing_from_elsewhere(served):
     for path in ("/", "/page.css", "/page.js", "/icon.svg"):
         answer = served.client.get(path)
