@@ -107,9 +107,8 @@ class Batcher:
         try:
             return await done
         finally:
-            if not done.done() or done.cancelled():
-                for each in queued:
-                    self._take(each)
+            for each in queued:  # it was cancelled, or one of them has failed
+                self._take(each)
 
     def close(self) -> None:
         self._threads.shutdown(wait=True, cancel_futures=True)

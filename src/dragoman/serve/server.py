@@ -84,6 +84,7 @@ async def _run(
             ws="none",
             lifespan="off",
             log_config=None,
+            log_level="error",  # what strangers send is no warning
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=int(request_s + _NOT_STOPPED_S),

@@ -157,6 +157,20 @@ def test_a_sentence_that_fails_fails_alone():
     run(scenario)
 
 
+def test_the_rest_of_a_request_that_has_failed_leaves_the_queue():
+    async def scenario(batcher, model):
+        first = await busy(batcher, model)
+        rest = [letter * BATCH_CHARACTERS for letter in "abcdef"]
+        poisoned = await submitted(batcher, model, "poison", *rest)
+        model.translator.released.set()
+        await first
+        with pytest.raises(RuntimeError):
+            await poisoned
+        assert (batcher.waiting_sentences, batcher.waiting_characters) == (0, 0)
+
+    run(scenario, most_characters=10 * BATCH_CHARACTERS)
+
+
 def test_every_batch_is_observed():
     seen = []
 
