@@ -43,7 +43,7 @@ from dragoman.serve.requests import (
 )
 from dragoman.serve.security import check_key, is_from_here
 from dragoman.serve.streaming import send_paragraphs
-from dragoman.serve.translation import Translated, translate_texts
+from dragoman.serve.translation import Translated, aside, translate_texts
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +124,8 @@ class _Api:
             check_key(asked.api_key, self._options.key)
             if asked.alternatives > limits.alternatives:
                 raise RefusedError(400, f"alternatives should be at most {limits.alternatives}.")
-            detected = self._detected(asked.texts, asked.source, asked.target)
+            texts = asked.texts
+            detected = await aside(texts, self._detected, texts, asked.source, asked.target)
             try:
                 async with asyncio.timeout(limits.seconds):
                     found = await unless_gone(request, self._translated(asked, detected))

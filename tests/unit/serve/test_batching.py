@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from unit.serve.served import fake_model
 
-from dragoman.serve.batching import BATCH_CHARACTERS, Batcher
+from dragoman.serve.batching import BATCH_CHARACTERS, SHORTEST, Batcher
 from dragoman.serve.limits import RefusedError
 from dragoman.serve.models import Pair
 
@@ -86,6 +86,16 @@ def test_a_batch_has_the_oldest_sentence_and_those_of_nearest_length():
         await asyncio.gather(first, *tasks)
         lengths = [sorted(map(len, batch)) for batch in model.translator.batches]
         assert lengths == [[4], [40, 41, 41], [len(long), len(long) + 1]]
+
+    run(scenario)
+
+
+def test_many_short_sentences_are_no_endless_batch():
+    async def scenario(batcher, model):
+        await batcher.translate(model, ["x"] * 10_000)
+        most = max(map(len, model.translator.batches))
+        assert most == BATCH_CHARACTERS // SHORTEST
+        assert sum(map(len, model.translator.batches)) == 10_000
 
     run(scenario)
 
