@@ -164,6 +164,27 @@ def test_slow_clients_are_sent_away_and_others_do_not_notice(server):
     assert server.translate("two")[0] == 200
 
 
+def test_a_refusal_arrives_though_the_client_still_sends(server):
+    connection = server.connect()
+    body = b"x" * 20_000_000
+    for path, status in (("/translate", 413), ("/health", 405), ("/translate/stream", 413)):
+        connection.request("POST", path, body)
+        answer = connection.getresponse()
+        assert answer.status == status
+        assert "error" in json.loads(answer.read())
+    assert translate_on(connection, "one")[0] == 200
+    connection.close()
+
+
+@pytest.mark.parametrize("text", ["<![", "<a " * 6000, "<!-- >" * 3000, "«" * 19_000, " " * 19_000])
+def test_texts_that_are_hard_to_read_are_answered(server, text):
+    connection = server.connect()
+    body = json.dumps({"q": text, "source": "en", "target": "de", "format": "html"})
+    connection.request("POST", "/translate", body, {"content-type": "application/json"})
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
 def test_sigterm_finishes_what_is_running(run):
     with running_server(run) as server:
         connection = server.connect()

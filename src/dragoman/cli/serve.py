@@ -118,6 +118,7 @@ def serve(
         limits=limits,
         key=key,
         has_reports=(is_loopback(host) and not key) if reports is None else reports,
+        reports_stay_here=reports is None,
         allowed_origins=allow_origin or (),
         is_logged=log_requests or log_texts,
         texts_are_logged=log_texts,

@@ -41,9 +41,9 @@ from dragoman.serve.requests import (
     TranslateQuestion,
     read_question,
 )
-from dragoman.serve.security import check_key
+from dragoman.serve.security import check_key, is_from_here
 from dragoman.serve.streaming import send_paragraphs
-from dragoman.serve.translation import Translated, translate_texts
+from dragoman.serve.translation import Translated, aside, translate_texts
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +63,8 @@ class Options:
     """Empty: nobody needs one."""
     has_reports: bool = False
     """Whether the training reports of the runs are served."""
+    reports_stay_here: bool = False
+    """Whether they are served to this machine alone."""
     allowed_origins: Sequence[str] = ()
     """Addresses of other sites whose pages may use the API."""
     is_logged: bool = False
@@ -123,7 +125,8 @@ class _Api:
             check_key(asked.api_key, self._options.key)
             if asked.alternatives > limits.alternatives:
                 raise RefusedError(400, f"alternatives should be at most {limits.alternatives}.")
-            detected = self._detected(asked.texts, asked.source, asked.target)
+            texts = asked.texts
+            detected = await aside(texts, self._detected, texts, asked.source, asked.target)
             try:
                 async with asyncio.timeout(limits.seconds):
                     found = await unless_gone(request, self._translated(asked, detected))
@@ -149,6 +152,13 @@ class _Api:
                 request, DocumentQuestion, limits, limits.document_characters
             )
             check_key(asked.api_key, self._options.key)
+            # A line is one piece of work, which nobody can break off.
+            if (longest := max(map(len, asked.q.split("\n")))) > limits.characters:
+                raise RefusedError(
+                    413,
+                    f"A line has {longest:,} characters, and it may have {limits.characters:,}; "
+                    "break it.",
+                )
             (detected,) = self._detected([asked.q], asked.source, asked.target)
             model = self._models.find(detected.language, asked.target)
 
@@ -202,14 +212,14 @@ class _Api:
     async def cards(self, request: Request) -> Response:
         return JSONResponse(
             [
-                {**model.card.model_dump(), "report": self._report_of(model.pair)}
+                {**model.card.model_dump(), "report": self._report_of(model.pair, request)}
                 for model in self._models.loaded
             ]
         )
 
     async def report(self, request: Request) -> Response:
         pair = Pair(**request.path_params)
-        if pair not in self._models.pairs or not self._report_of(pair):
+        if pair not in self._models.pairs or not self._report_of(pair, request):
             raise RefusedError(404, "There is no training report here.")
         path = self._models.run_of(pair).report("html")
         return FileResponse(path, headers={"content-security-policy": REPORT_POLICY})
@@ -225,10 +235,15 @@ class _Api:
     async def metrics(self, request: Request) -> Response:
         return Response(self._metrics.text(), headers={"content-type": CONTENT_TYPE})
 
-    def _report_of(self, pair: Pair) -> str | None:
+    def _report_of(self, pair: Pair, request: Request) -> str | None:
         """Returns where the report is served, relative to the page; None where it is not."""
-        exists = self._options.has_reports and self._models.run_of(pair).report("html").is_file()
-        return f"report/{pair.source}/{pair.target}" if exists else None
+        is_allowed = self._options.has_reports and (
+            not self._options.reports_stay_here
+            or is_from_here(_client(request), request.headers.get("host", ""))
+        )
+        if not is_allowed or not self._models.run_of(pair).report("html").is_file():
+            return None
+        return f"report/{pair.source}/{pair.target}"
 
     def _detected(self, texts: Sequence[str], source: str, target: str) -> list[Detected]:
         """Returns the language of each text: the one that was named, or what it seems to be."""
@@ -281,7 +296,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     headers = {}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)
-    if error.status in (408, 413):  # what is left of the request is not read
+    if error.status == 408:
         headers["connection"] = "close"
     return JSONResponse({"error": error.sentence}, error.status, headers)
 

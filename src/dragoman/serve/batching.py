@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from dragoman.documents.record import Candidate
@@ -20,6 +21,10 @@ from dragoman.serve.limits import RefusedError, seconds_until_free
 
 BATCH_CHARACTERS = 4096
 """Of a batch, all of its sentences counted as long as the longest: some 1000 tokens."""
+SHORTEST = 16
+"""Characters that a shorter sentence is counted with: its search takes no less time."""
+MOST_COMPARED = 4096
+"""Sentences that a batch is chosen from: the event loop stands still meanwhile."""
 _SPEED_WEIGHT = 0.2
 """Of the newest batch in the mean speed."""
 
@@ -107,7 +112,7 @@ class Batcher:
         try:
             return await done
         finally:
-            for each in queued:  # what waits still, of a client that is gone or a job that failed
+            for each in queued:  # it was cancelled, or one of them has failed
                 self._take(each)
 
     def close(self) -> None:
@@ -172,7 +177,7 @@ def choose_batch(waiting: Iterable[_Waiting], most: int) -> list[_Waiting]:
 
     A batch is for one model and one number of candidates, and within `BATCH_CHARACTERS`.
     """
-    waiting = list(waiting)
+    waiting = list(islice(waiting, MOST_COMPARED))
     first = waiting[0]
     length = len(first.text)
     alike = (
@@ -181,7 +186,7 @@ def choose_batch(waiting: Iterable[_Waiting], most: int) -> list[_Waiting]:
         if each.job.model is first.job.model and each.job.candidates == first.job.candidates
     )
     batch: list[_Waiting] = []
-    longest = 0
+    longest = SHORTEST
     for each in heapq.nsmallest(most, alike, key=lambda each: abs(len(each.text) - length)):
         longest = max(longest, len(each.text))
         if batch and longest * (len(batch) + 1) > BATCH_CHARACTERS:

@@ -51,6 +51,12 @@ class Exchange:
             await self._app(scope, receive, send_with_headers)
         except ClientDisconnect:
             status = CLIENT_GONE
+        except asyncio.CancelledError:  # by uvicorn, which closes the connection
+            logger.warning(
+                f"{scope['method']} {_shown(scope['path'])} was broken off: it took longer than "
+                "the server may take to end"
+            )
+            status = FAILED
         except Exception:
             # The app has answered already, in one sentence.
             logger.exception(f"{scope['method']} {_shown(scope['path'])} failed")

@@ -3,11 +3,15 @@
 Tags, comments and attributes stay as they are. Text of scripts and styles, of code, and of elements
 with translate="no" stays untranslated. What is translated is escaped: no translation can become
 markup.
+
+The pattern is our own since Python's html.parser takes a time that grows with the square of a page
+whose tags do not end (12 s for 20,000 characters), and raises errors at some declarations. Whatever
+does not end here is matched to the end of the page, so that nothing is read twice.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
-from html.parser import HTMLParser
+from html import escape, unescape
 from itertools import islice
 
 from dragoman.documents.layout import Layout, put_together
@@ -15,9 +19,22 @@ from dragoman.documents.layout import Layout, put_together
 Part = str | Layout
 """Markup, or a text between two tags."""
 
-_UNTRANSLATED = frozenset({"script", "style", "code", "pre", "kbd", "samp", "var", "textarea"})
-_RAW = frozenset({"script", "style"})
-"""Elements whose text is no HTML: nothing in it is escaped."""
+_MARKUP = re.compile(
+    r"""
+      <!--(?: -?> | .*?(?: --!?> | \Z ))                        # a comment
+    | <(?P<slash>/?)(?P<name>[a-z][^\s/>]*+)
+      (?P<attributes>(?: [^=>]++ | =\s*+(?: "[^"]*+" | '[^']*+' | (?!["']) ) )*+)>
+    | <[!?/][^>]*+>                                             # a declaration
+    | (?P<unfinished><[a-z!?/].*)
+    """,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_ATTRIBUTE = re.compile(r"""([^\s=/]++)\s*+(?:=\s*+("[^"]*+"|'[^']*+'|\S*+))?""")
+
+_RAW = ("script", "style", "textarea", "title", "iframe", "noembed", "noframes", "xmp")
+"""Elements in which nothing is markup but their own end."""
+_RAW_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW}
+_UNTRANSLATED = frozenset({*_RAW, "code", "pre", "kbd", "samp", "var"} - {"title"})
 # fmt: off
 _VOID = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track",
@@ -27,12 +44,40 @@ _VOID = frozenset({
 """Elements without content, and so without an end tag."""
 
 
-def take_apart_html(text: str, take_apart: Callable[[str], Layout]) -> list[Part]:
+def take_apart_html(page: str, take_apart: Callable[[str], Layout]) -> list[Part]:
     """Returns markup and texts in order; a text is what stands between two tags."""
-    reader = _Reader(take_apart)
-    reader.feed(text)
-    reader.close()
-    return reader.parts
+    parts: list[Part] = []
+    # Elements around this place in which nothing is translated, the outermost first.
+    closed: list[str] = []
+
+    def add_text(text: str) -> None:
+        if text:
+            parts.append(text if closed else take_apart(unescape(text)))
+
+    place = 0
+    while place < len(page):
+        found = _MARKUP.search(page, place)
+        if found is None or found["unfinished"]:
+            add_text(page[place:])
+            break
+        add_text(page[place : found.start()])
+        parts.append(found[0])
+        place = found.end()
+        name = (found["name"] or "").lower()
+        if found["slash"]:
+            if name in closed:
+                while closed.pop() != name:
+                    pass
+        elif name and name not in _VOID and not found["attributes"].endswith("/"):
+            # Elements of the same name inside are counted: their end is not this one's.
+            if name in _UNTRANSLATED or name in closed or _is_left_alone(found["attributes"]):
+                closed.append(name)
+            if name in _RAW:
+                end = _RAW_END[name].search(page, place)
+                text = page[place : end.start() if end else len(page)]
+                add_text(text)
+                place += len(text)
+    return parts
 
 
 def put_together_html(parts: Sequence[Part], translations: Iterator[str]) -> str:
@@ -47,51 +92,9 @@ def put_together_html(parts: Sequence[Part], translations: Iterator[str]) -> str
     )
 
 
-class _Reader(HTMLParser):
-    def __init__(self, take_apart: Callable[[str], Layout]) -> None:
-        super().__init__(convert_charrefs=True)
-        self.parts: list[Part] = []
-        self._take_apart = take_apart
-        self._closed: list[str] = []
-        """Elements around this place in which nothing is translated, the outermost first."""
-        self._element = ""
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.parts.append(self.get_starttag_text() or "")
-        self._element = tag
-        if tag in _VOID:
-            return
-        # Elements of the same name inside are counted: their end is not this one's.
-        is_closed = tag in _UNTRANSLATED or ("translate", "no") in attributes
-        if is_closed or tag in self._closed:
-            self._closed.append(tag)
-
-    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.parts.append(self.get_starttag_text() or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        self.parts.append(f"</{tag}>")
-        self._element = ""
-        if tag in self._closed:
-            while self._closed.pop() != tag:
-                pass
-
-    def handle_data(self, data: str) -> None:
-        if self._element in _RAW:
-            self.parts.append(data)
-        elif self._closed:
-            self.parts.append(escape(data, quote=False))
-        else:
-            self.parts.append(self._take_apart(data))
-
-    def handle_comment(self, data: str) -> None:
-        self.parts.append(f"<!--{data}-->")
-
-    def handle_decl(self, declaration: str) -> None:
-        self.parts.append(f"<!{declaration}>")
-
-    def unknown_decl(self, data: str) -> None:
-        self.parts.append(f"<![{data}]>")
-
-    def handle_pi(self, data: str) -> None:
-        self.parts.append(f"<?{data}>")
+def _is_left_alone(attributes: str) -> bool:
+    """Returns whether the attributes of an element say that it is not to be translated."""
+    return any(
+        found[1].lower() == "translate" and (found[2] or "").strip("\"'").lower() == "no"
+        for found in _ATTRIBUTE.finditer(attributes)
+    )

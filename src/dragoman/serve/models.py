@@ -20,7 +20,7 @@ from dragoman.decoding.engine import Engine, EngineName, Hypothesis, Precision
 from dragoman.decoding.translator import Translator
 from dragoman.documents.layout import Layout, take_apart
 from dragoman.documents.record import BestText, Candidate
-from dragoman.errors import UserError
+from dragoman.errors import DragomanError, UserError
 from dragoman.rundir import RunDir
 from dragoman.serve.card import Card, read_card
 from dragoman.serve.limits import RefusedError
@@ -193,10 +193,14 @@ class Models:
                 continue
             try:
                 await self._load(each)
-            except Exception as error:  # whatever it is, what is loaded can go on
+            except Exception as error:  # no error of a new checkpoint may end the server
                 if mark != each.failed:
                     each.failed = mark
-                    logger.warning(f"{error}; {each.pair} goes on with the model that is loaded")
+                    logger.warning(
+                        f"{str(error) or error!r}; {each.pair} goes on with the model that is "
+                        "loaded",
+                        exc_info=not isinstance(error, DragomanError | OSError),
+                    )
             else:
                 each.reloads += 1
                 logger.info(f"{each.pair}: {self._loaded[each.pair].translator!r}")

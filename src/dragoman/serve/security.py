@@ -2,6 +2,7 @@
 
 import hmac
 import ipaddress
+import re
 
 from dragoman.serve.limits import RefusedError
 
@@ -35,3 +36,13 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_from_here(client: str, host: str) -> bool:
+    """Returns whether a request comes from this machine, and asked for it by its own name.
+
+    `host` is the request's header: the page of a site whose name was made to point to 127.0.0.1
+    sends that name, and so do most web servers that pass on requests of others.
+    """
+    name = re.sub(r":\d*$", "", host).strip("[]")
+    return is_loopback(client) and is_loopback(name)

@@ -17,6 +17,10 @@ from dragoman.serve.models import Models
 
 BACKLOG = 1024
 SLOW_HEAD = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+LARGE_HEAD = SLOW_HEAD.replace(b"408 Request Timeout", b"431 Request Header Fields Too Large")
+MOST_HEAD_BYTES = 65_536
+UNREAD_MS = 60_000
+"""For a client to read something of an answer that fills its buffers."""
 _NOT_STOPPED_S = 5.0
 """After a signal, on top of what a request may take."""
 
@@ -32,6 +36,8 @@ def bind(host: str, port: int) -> socket.socket:
         raise _refusal(host, port, error) from None
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # else a connection whose answer nobody reads stays
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
         bound.bind(address)
         bound.listen(BACKLOG)
     except OSError as error:
@@ -78,6 +84,7 @@ async def _run(
             ws="none",
             lifespan="off",
             log_config=None,
+            log_level="error",  # what strangers send is no warning
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=int(request_s + _NOT_STOPPED_S),
@@ -114,13 +121,17 @@ class _Server(uvicorn.Server):
 
 
 def timed_protocol(head_s: float) -> type[asyncio.Protocol]:
-    """Returns HTTP that closes connections on which the head of a request takes too long.
+    """Returns HTTP that bounds the time and the bytes that a client takes without being worked for.
 
-    uvicorn waits for it without end: some thousand slow clients would take all connections.
+    uvicorn waits without end for the head of a request, and for the rest of one that it has
+    answered: some thousand slow clients would take all connections. And it keeps all of a head.
     """
 
     class TimedProtocol(HttpToolsProtocol):
         _timer: asyncio.TimerHandle | None = None
+        _is_head_awaited = True
+        _held_bytes = 0
+        """Received since the last head or piece of a body ended."""
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -130,13 +141,29 @@ def timed_protocol(head_s: float) -> type[asyncio.Protocol]:
             self._stop()
             super().connection_lost(error)
 
+        def data_received(self, data: bytes) -> None:
+            self._held_bytes += len(data)
+            super().data_received(data)
+            if self._held_bytes > MOST_HEAD_BYTES:
+                self._close(LARGE_HEAD)
+
         def on_message_begin(self) -> None:
             super().on_message_begin()
+            self._is_head_awaited, self._held_bytes = True, 0
             self._start()
 
         def on_headers_complete(self) -> None:
+            self._is_head_awaited, self._held_bytes = False, 0
             self._stop()
             super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            self._held_bytes = 0
+            super().on_body(body)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._start()
 
         def _start(self) -> None:
             if self._timer is None:
@@ -148,8 +175,14 @@ def timed_protocol(head_s: float) -> type[asyncio.Protocol]:
                 self._timer = None
 
         def _give_up(self) -> None:
+            self._timer = None
+            # The end of an answer that is being worked on starts the clock again.
+            if self.cycle is None or self.cycle.response_complete:
+                self._close(SLOW_HEAD if self._is_head_awaited else b"")
+
+        def _close(self, answer: bytes) -> None:
             if not self.transport.is_closing():
-                self.transport.write(SLOW_HEAD)
+                self.transport.write(answer)
                 self.transport.close()
 
     return TimedProtocol

@@ -78,6 +78,8 @@ async def translated_lines(
     finally:
         for task in ahead:
             task.cancel()
+        # asyncio would report the errors of those that nobody has waited for.
+        await asyncio.gather(*ahead, return_exceptions=True)
 
 
 async def _translated(batcher: Batcher, model: Model, line: str) -> str:

@@ -1,8 +1,9 @@
 """Texts are taken apart, their sentences translated in batches, and put together again."""
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from dragoman.decoding.translation import k_best
 from dragoman.documents.layout import Layout, put_together
@@ -11,6 +12,10 @@ from dragoman.serve.markup import Part, put_together_html, take_apart_html
 from dragoman.serve.models import Model
 
 Format = Literal["text", "html"]
+Result = TypeVar("Result")
+
+LONG_CHARACTERS = 4000
+"""Above these, a thread pays: texts are taken apart at some 2000 characters a millisecond."""
 
 
 class Translated(NamedTuple):
@@ -27,15 +32,40 @@ async def translate_texts(
     alternatives: int = 0,
 ) -> list[Translated]:
     """Translates texts, one for one, with the sentences of all of them at once."""
+    parts_of, sentences_of = await aside(texts, _taken_apart, texts, model, form)
+    sentences = list(chain.from_iterable(sentences_of))
+    found = await batcher.translate(model, sentences, 1 + alternatives)
+    return await aside(texts, _all_translated, parts_of, sentences_of, found, form, alternatives)
+
+
+async def aside(texts: Sequence[str], work: Callable[..., Result], *arguments: Any) -> Result:
+    """Returns what `work` returns; with many or long texts, while the event loop does others'."""
+    if len(texts) + sum(map(len, texts)) > LONG_CHARACTERS:
+        return await asyncio.to_thread(work, *arguments)
+    return work(*arguments)
+
+
+def _taken_apart(
+    texts: Sequence[str], model: Model, form: Format
+) -> tuple[list[list[Part]], list[list[str]]]:
+    """Returns the parts of each text, and its sentences."""
     parts_of = [_parts_of(text, model, form) for text in texts]
-    sentences_of = [
+    return parts_of, [
         [sentence for layout in _layouts(parts) for sentence in layout.sentences]
         for parts in parts_of
     ]
-    sentences = list(chain.from_iterable(sentences_of))
-    found = iter(await batcher.translate(model, sentences, 1 + alternatives))
+
+
+def _all_translated(
+    parts_of: Sequence[Sequence[Part]],
+    sentences_of: Sequence[Sequence[str]],
+    found: Sequence[Candidates],
+    form: Format,
+    alternatives: int,
+) -> list[Translated]:
+    remaining = iter(found)
     return [
-        _translated(parts, list(islice(found, len(sentences))), form, alternatives)
+        _translated(parts, list(islice(remaining, len(sentences))), form, alternatives)
         for parts, sentences in zip(parts_of, sentences_of, strict=True)
     ]
 

@@ -49,6 +49,18 @@ def test_sentences_together_are_the_text(text, language):
     assert "".join(split_sentences(text, language)) == text
 
 
-@pytest.mark.parametrize("text", ["1. " * 50_000, "A. " * 50_000, "a" * 150_000, "... " * 40_000])
+@pytest.mark.parametrize(
+    "text",
+    ["1. " * 50_000, "A. " * 50_000, "a" * 150_000, "... " * 40_000, "«" * 200_000, "<!" * 100_000],
+)
 def test_boundaries_that_are_taken_back_leave_the_text_in_one(text):
     assert split_sentences(text, "de") == [text]
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_a_long_line_has_the_sentences_of_its_parts(language):
+    part = (
+        "No! He said: “Stop. Now.” Then Mr. Smith left. Really? 他来了。好吗？ It is 3.5 percent. "
+    )
+    once = split_sentences(part, language)
+    assert split_sentences(part * 1000, language) == once * 1000

@@ -106,7 +106,8 @@ def serving(
     batcher = Batcher(2, chosen.limits.queue_characters, metrics.count_batch)
     models = Models(runs, loader=load_fake)
     app = create_app(models, batcher, metrics, chosen)
-    with TestClient(app, raise_server_exceptions=False) as client:
+    here = {"base_url": "http://127.0.0.1:5000", "client": ("127.0.0.1", 50000)}
+    with TestClient(app, raise_server_exceptions=False, **here) as client:
         if is_loaded:
             client.portal.call(models.load)
         yield Served(client, models)

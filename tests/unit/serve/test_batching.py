@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from unit.serve.served import fake_model
 
-from dragoman.serve.batching import BATCH_CHARACTERS, Batcher
+from dragoman.serve.batching import BATCH_CHARACTERS, SHORTEST, Batcher
 from dragoman.serve.limits import RefusedError
 from dragoman.serve.models import Pair
 
@@ -102,6 +102,16 @@ def test_a_batch_has_the_oldest_sentence_and_those_of_nearest_length():
     run(scenario)
 
 
+def test_many_short_sentences_are_no_endless_batch():
+    async def scenario(batcher, model):
+        await batcher.translate(model, ["x"] * 10_000)
+        most = max(map(len, model.translator.batches))
+        assert most == BATCH_CHARACTERS // SHORTEST
+        assert sum(map(len, model.translator.batches)) == 10_000
+
+    run(scenario)
+
+
 def test_models_and_numbers_of_candidates_are_never_mixed():
     async def scenario(batcher, model):
         other = fake_model(Pair("en", "fr"))
@@ -168,6 +178,20 @@ def test_a_sentence_that_fails_fails_alone():
         assert texts(await batcher.translate(model, ["next"])) == ["de:next"]
 
     run(scenario)
+
+
+def test_the_rest_of_a_request_that_has_failed_leaves_the_queue():
+    async def scenario(batcher, model):
+        first = await busy(batcher, model)
+        rest = [letter * BATCH_CHARACTERS for letter in "abcdef"]
+        poisoned = await submitted(batcher, model, "poison", *rest)
+        model.translator.released.set()
+        await first
+        with pytest.raises(RuntimeError):
+            await poisoned
+        assert (batcher.waiting_sentences, batcher.waiting_characters) == (0, 0)
+
+    run(scenario, most_characters=10 * BATCH_CHARACTERS)
 
 
 def test_every_batch_is_observed():

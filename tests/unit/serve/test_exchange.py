@@ -62,6 +62,16 @@ def test_a_client_that_is_gone_and_an_error_are_counted_and_go_no_further(caplog
     assert "why" in caplog.text
 
 
+def test_a_request_that_outlasts_the_server_is_one_line_of_the_log(caplog):
+    async def cancelled(scope, receive, send):
+        raise asyncio.CancelledError
+
+    assert exchanged(cancelled) == ([], [("/known", 500)])
+    (record,) = caplog.records
+    assert "/known" in record.getMessage()
+    assert record.exc_info is None
+
+
 def test_a_line_of_the_log_stays_a_line(caplog):
     caplog.set_level("INFO", "dragoman.serve")
     exchanged(answers, "/a\nforged 200 ok" + "x" * 1000, is_logged=True)

@@ -1,7 +1,7 @@
 import pytest
 
 from dragoman.serve.limits import RefusedError
-from dragoman.serve.security import HEADERS, check_key, is_loopback
+from dragoman.serve.security import HEADERS, check_key, is_from_here, is_loopback
 
 
 @pytest.mark.parametrize("given", [None, "", "secre", "secret ", "é", "\ud800"])
@@ -39,3 +39,21 @@ def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere():
 )
 def test_loopback_is_known(host, expected):
     assert is_loopback(host) is expected
+
+
+@pytest.mark.parametrize(
+    ("client", "host", "expected"),
+    [
+        ("127.0.0.1", "127.0.0.1:5000", True),
+        ("127.0.0.1", "localhost", True),
+        ("::1", "[::1]:5000", True),
+        ("127.0.0.1", "evil.example:5000", False),
+        ("127.0.0.1", "127.0.0.1.evil.example", False),
+        ("127.0.0.1", "", False),
+        ("127.0.0.1", "[", False),
+        ("192.168.1.5", "127.0.0.1:5000", False),
+        ("", "localhost", False),
+    ],
+)
+def test_a_request_from_here_has_an_address_and_a_name_of_this_machine(client, host, expected):
+    assert is_from_here(client, host) is expected

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import json
 
 import pytest
@@ -71,6 +72,23 @@ def test_a_paragraph_that_takes_too_long_ends_the_document_with_a_sentence():
     assert start["status"] == 200
     assert json.loads(line["body"])["error"].endswith(".")
     assert not end.get("more_body")
+
+
+def test_an_error_is_reported_once_however_many_paragraphs_have_it(caplog):
+    async def scenario(batcher, model):
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        text = "\n".join(["poison"] * 2 * PARAGRAPHS_AHEAD)
+        await send_paragraphs(batcher, model, text, 30, send)
+        return sent
+
+    _, line, _ = played(scenario)
+    gc.collect()
+    assert "error" in json.loads(line["body"])
+    assert len(caplog.records) == 1
 
 
 def test_who_does_not_read_counts_as_gone_and_frees_its_place():
