@@ -11,8 +11,9 @@ from browser.invented_run import write_invented_run
 from dragoman.report.write import write_report
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    """A browser for the tests of a file; as long as it runs, this thread has an event loop."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if not program:

@@ -5,7 +5,7 @@ with translate="no" stays untranslated. What is translated is escaped: no transl
 markup.
 
 The pattern is our own since Python's html.parser takes a time that grows with the square of a page
-whose tags do not end (12 s for 20,000 characters), and raises errors at some declarations. Whatever
+whose tags do not end, and raises errors at some declarations. Whatever
 does not end here is matched to the end of the page, so that nothing is read twice.
 """
 

@@ -1,7 +1,9 @@
 """The dialog is tested at a real terminal (a pseudo-terminal), with a translator into capitals."""
 
 import os
+import signal
 import sys
+from functools import partial
 
 import pexpect
 import pytest
@@ -36,7 +38,14 @@ def terminal():
     environment = os.environ | {"TERM": "xterm", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
     environment.pop("NO_COLOR", None)
     child = pexpect.spawn(
-        sys.executable, ["-c", PROGRAM], env=environment, encoding="utf-8", timeout=60, echo=True
+        sys.executable,
+        ["-c", PROGRAM],
+        env=environment,
+        encoding="utf-8",
+        timeout=60,
+        echo=True,
+        # Programs that a shell starts in the background are born deaf to Ctrl-C.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     child.expect("Ctrl-D quits")
     child.expect("> ")
