@@ -27,11 +27,11 @@ CONTENTION_WIDTH = 0.5
 GPU_UTILIZATION, GPU_WIDTH = 0.35, 0.6
 """Share of the promised FLOP/s that Transformers of this size reach, published as 30 to 50 %; a
 GPU that is fast for the model reaches less."""
-CPU_UTILIZATION, CPU_WIDTH = 0.6, 0.15
+CPU_UTILIZATION, CPU_WIDTH = 0.6, 0.25
 """Share of a measured product of large matrices (docs/performance.md: 60 to 65 %)."""
 COMPUTING_WIDTH = 0.05
 """Where the seconds of computing are given."""
-SHARED_WIDTH = 0.15
+SHARED_WIDTH = 0.25
 """Where the speed that a CPU reaches is given: other hours on the same machine differ so much,
 since its cores, caches and memory are shared with strangers."""
 REST_S = 0.003

@@ -21,8 +21,11 @@ from dragoman.plan.from_assumption import computing_of
 from dragoman.plan.modes import forecast_mode
 from dragoman.plan.setup import LOCAL_RATE, NO_QUEUE, Computing, Setup
 
-COMPUTING_WIDTH = 0.1
+GPU_COMPUTING_WIDTH = 0.1
 """Least width of measured computing: batches differ, and so do hours."""
+CPU_COMPUTING_WIDTH = 0.25
+"""Cores, caches and memory are shared with strangers: the same steps took 0.37 to 0.48 s in runs of
+one hour (docs/plan.md)."""
 LEAST_OF_COMPUTING = 0.7
 """Share of its measured computing below which no whole steps can bring a forecast."""
 _WHOLE_STEP_MODES = ("fp32", "bf16")
@@ -104,7 +107,7 @@ def _with_whole_steps(config: Config, setup: Setup, result: CheckResult, data: D
 def _computing(config: Config, result: CheckResult, data: Data, is_cpu: bool) -> Computing:
     """Returns the computing of real steps, or else of the measured speed of products."""
     if result.computing:
-        return _of_steps(result.computing, data)
+        return _of_steps(result.computing, data, is_cpu)
     speeds = [host.gemm_flops_per_s for host in result.hosts if host.gemm_flops_per_s]
     if not speeds:
         raise UserError(
@@ -121,13 +124,12 @@ def _computing(config: Config, result: CheckResult, data: Data, is_cpu: bool) ->
     return computing_of(config, given, data)
 
 
-def _of_steps(timed: Sequence[measured_by.Computing], data: Data) -> Computing:
+def _of_steps(timed: Sequence[measured_by.Computing], data: Data, is_cpu: bool) -> Computing:
     """All wait for the slowest worker of each step, so its time counts, step by step."""
     slowest = max(timed, key=lambda each: statistics.fmean(each.step_s))
     together = [max(times) for times in zip(*(each.step_s for each in timed), strict=False)]
-    step = measured(
-        together, f"{len(together)} real steps of {len(timed)} workers", COMPUTING_WIDTH
-    )
+    width = CPU_COMPUTING_WIDTH if is_cpu else GPU_COMPUTING_WIDTH
+    step = measured(together, f"{len(together)} real steps of {len(timed)} workers", width)
     own_s = statistics.fmean(slowest.step_s)
     waits = step.value / own_s if own_s else 1.0
     most = max(1, *(each.micro_batches for each in timed))
