@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from processes import start_dragoman, wait_until
+from processes import dragoman, start_dragoman, wait_until
 
 
 class Server:
@@ -82,15 +82,14 @@ def running_server(*arguments: object, **environment: str) -> Iterator[Server]:
 
 
 def train_with_steps(recipe: Path, run: Path, steps: int) -> None:
-    """Trains a run that keeps a checkpoint of each of its steps."""
-    settings = [f"training.steps={steps}", "checkpoints.every_steps=1"]
-    settings += [f"checkpoints.keep_last={steps}", f"evaluation.every_steps={steps}"]
-    process = start_dragoman(
-        "train", recipe, "--run", run, *(part for each in settings for part in ("--set", each))
-    )
-    try:
-        output, errors = process.communicate()
-        assert process.returncode == 0, (output, errors)
-    finally:
-        process.kill()
-        process.communicate()
+    """Trains a run that keeps a checkpoint of each of its steps.
+
+    In attempts of one step each: what is saved while a run goes on is skipped on a busy machine,
+    where the save before is still being written.
+    """
+    for step in range(1, steps + 1):
+        settings = [f"training.steps={step}", f"checkpoints.keep_last={steps}"]
+        done = dragoman(
+            "train", recipe, "--run", run, *(part for each in settings for part in ("--set", each))
+        )
+        assert done.returncode == 0, (done.stdout, done.stderr)

@@ -29,7 +29,7 @@ from dragoman.rundir import RunDir
 
 pytestmark = pytest.mark.timeout(300)  # the first trains a run
 
-STEPS = 3
+STEPS = 2
 RELOADS = 20
 EXAMPLES = 50
 ARGOS = os.environ.get("ARGOS_PYTHON", "")
