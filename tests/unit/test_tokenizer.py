@@ -113,11 +113,7 @@ def test_a_model_whose_pieces_reach_over_spaces_is_asked_for_whole_lines():
     assert WordCache(tokenizer).encode(TEXT) == tokenizer.encode(TEXT)
 
 
-@pytest.mark.parametrize("byte_fallback", [False, True])
-@pytest.mark.parametrize(
-    "text", ["the cat", "  fünf  👍 x你好!", "ﬁ\u200bcat Ⅻ\x01.", "", " ", "👍"]
-)
-def test_spans_are_the_pieces_of_a_text_and_cover_it_in_order(byte_fallback, text):
+def learned_tokenizer(byte_fallback: bool) -> Tokenizer:
     learned = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(TEXT),
@@ -128,7 +124,15 @@ def test_spans_are_the_pieces_of_a_text_and_cover_it_in_order(byte_fallback, tex
         hard_vocab_limit=False,
         minloglevel=2,
     )
-    tokenizer = Tokenizer(learned.getvalue())
+    return Tokenizer(learned.getvalue())
+
+
+@pytest.mark.parametrize("byte_fallback", [False, True])
+@pytest.mark.parametrize(
+    "text", ["the cat", "  fünf  👍 x你好!", "ﬁ\u200bcat Ⅻ\x01.", "", " ", "👍"]
+)
+def test_spans_are_the_pieces_of_a_text_and_cover_it_in_order(byte_fallback, text):
+    tokenizer = learned_tokenizer(byte_fallback)
     spans = tokenizer.spans(text)
     assert [*(span.piece for span in spans), tokenizer.end] == tokenizer.encode([text])[0]
     place = 0
@@ -141,17 +145,7 @@ def test_spans_are_the_pieces_of_a_text_and_cover_it_in_order(byte_fallback, tex
 
 @pytest.mark.parametrize("byte_fallback", [False, True])
 def test_surfaces_together_are_the_decoded_text(byte_fallback):
-    learned = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXT),
-        model_writer=learned,
-        vocab_size=320 if byte_fallback else 60,
-        byte_fallback=byte_fallback,
-        model_type="bpe",
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    tokenizer = Tokenizer(learned.getvalue())
+    tokenizer = learned_tokenizer(byte_fallback)
     for text in ("the cat sees", "fünf 👍 alte", ""):
         ids = tokenizer.encode([text])[0][:-1]
         surfaces = tokenizer.surfaces(ids)
