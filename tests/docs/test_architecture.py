@@ -9,7 +9,18 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "dragoman"
 
-BASE = {"", "errors", "config", "jsonfile", "rundir", "console", "recipes", "telemetry", "version"}
+BASE = {
+    "",
+    "errors",
+    "config",
+    "installation",
+    "jsonfile",
+    "rundir",
+    "console",
+    "recipes",
+    "telemetry",
+    "version",
+}
 # Upstream first. A stage may import itself, the base and any stage before it.
 FLOW = [
     "corpus",

@@ -80,6 +80,7 @@ def serve(
     Example: dragoman serve runs/demo
     """
     from dragoman.errors import UserError
+    from dragoman.installation import install_command
 
     try:
         import httptools  # noqa: F401
@@ -89,7 +90,7 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"serving needs more packages ({error.name} is missing); pip install 'dragoman[serve]'"
+            f"serving needs more packages ({error.name} is missing): {install_command('serve')}"
         ) from None
     import torch
 

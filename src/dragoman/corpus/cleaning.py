@@ -19,6 +19,7 @@ import numpy.typing as npt
 from dragoman.config import CleaningSettings
 from dragoman.corpus.pair import Pair
 from dragoman.errors import UserError
+from dragoman.installation import install_command
 
 EXAMPLES_KEPT = 20
 EXAMPLE_CHARACTERS = 2000
@@ -221,8 +222,8 @@ def _identifier(languages: Languages) -> Callable[[Pair], str | None]:
         import pycld2  # noqa: PLC0415
     except ImportError:
         raise UserError(
-            "cleaning.languages needs a language identifier; install it with "
-            "pip install dragoman[language], or set cleaning.languages to false"
+            "cleaning.languages needs a language identifier; set it to false, or install one: "
+            f"{install_command('language')}"
         ) from None
 
     def is_other(text: str, language: str) -> bool:

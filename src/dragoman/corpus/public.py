@@ -25,6 +25,7 @@ from dragoman.console import Progress
 from dragoman.corpus.download import extract_all, extract_members, fetch, is_archive, locked
 from dragoman.corpus.text import one_line, read_raw_lines
 from dragoman.errors import RunError, UserError, storage_errors
+from dragoman.installation import install_command
 from dragoman.rundir import read_json, write_json
 
 logger = logging.getLogger(__name__)
@@ -196,7 +197,7 @@ def _resolve_with_mtdata(name: str, cache: Path) -> PublicCorpus:
     if not importlib.util.find_spec("mtdata"):
         raise UserError(
             f"{name}: not one of the built-in corpora ({', '.join(BUILT_IN)}); for those of "
-            "mtdata: pip install 'dragoman[mtdata]'"
+            f"mtdata: {install_command('mtdata')}"
         )
     needle = f'"{name}"'
     languages = sorted(name.split("-")[3:])
@@ -274,7 +275,7 @@ def _mtdata_index(cache: Path) -> Path:
                 message = (built.stderr.strip().splitlines() or ["no message"])[-1]
                 raise RunError(
                     f"mtdata {version} could not build its index ({message}); "
-                    "pip install --upgrade 'dragoman[mtdata]' may help"
+                    f"a newer one may help: {install_command('mtdata')} --upgrade"
                 )
             with storage_errors(index, "keeping mtdata's index"):
                 found[0].replace(index)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from dragoman.errors import UserError
+from dragoman.installation import install_command
 
 LONGEST_LINE_BYTES = 10_000_000
 """A longer line is not a sentence: it is another kind of file, or an archive bomb."""
@@ -176,7 +177,7 @@ def _open_zstd(path: Path) -> Iterator[ByteReader]:
         zstd = importlib.import_module(module)
     except ImportError:
         raise UserError(
-            f"{path}: reading .zst files needs one more package; pip install dragoman[zstd]"
+            f"{path}: reading .zst files needs one more package; {install_command('zstd')}"
         ) from None
     try:
         with zstd.ZstdFile(path) as file:

@@ -12,6 +12,7 @@ from typing import Any
 from dragoman.errors import UserError
 from dragoman.evaluation.metrics import bleu_of_tokens
 from dragoman.evaluation.scoring import MetricScore, measured
+from dragoman.installation import install_command
 
 
 def published_bleu(
@@ -42,6 +43,6 @@ def _moses() -> Any:
     except ImportError:
         raise UserError(
             "the published form needs the tokenizer of Moses; install it with: "
-            "pip install 'dragoman[moses]'"
+            f"{install_command('moses')}"
         ) from None
     return sacremoses

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
 from dragoman.config import Config
+from dragoman.installation import install_command
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import Stamped
 from dragoman.telemetry.export.background import BackgroundExporter, first_line_of
@@ -56,7 +57,7 @@ def open_exporters(config: Config, run: RunDir, host: str, leads: bool) -> Itera
             if importlib.util.find_spec(_PACKAGES.get(tool, tool)) is None:
                 logger.warning(
                     f"telemetry.{setting} is set, but {tool} is not installed; install it with: "
-                    f"pip install dragoman[{tool}]"
+                    f"{install_command(tool)}"
                 )
                 continue
             try:

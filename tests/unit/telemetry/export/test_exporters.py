@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from dragoman.config import parse_config
+from dragoman.installation import install_command
 from dragoman.telemetry.export.exporters import open_exporters
 
 
@@ -31,7 +32,7 @@ def test_without_the_package_there_is_one_helpful_sentence(
         assert exporters == []
     [warning] = caplog.messages
     assert f"telemetry.{setting} is set" in warning
-    assert f"pip install dragoman[{tool}]" in warning
+    assert install_command(tool) in warning
 
 
 def test_a_package_that_cannot_be_imported_is_a_warning(run, monkeypatch, caplog):
