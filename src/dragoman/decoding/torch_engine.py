@@ -1,9 +1,12 @@
 """Searches with the model itself, or with several at once, on any device that torch has."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
+from typing import TypeVar
 
 import torch
 
@@ -16,6 +19,14 @@ from dragoman.decoding.ensemble import attention
 from dragoman.decoding.search import beam_search, greedy_search
 from dragoman.model.transformer import Transformer
 from dragoman.tokenizer import Ids, Tokenizer
+
+MOST_REPLICAS = 4
+"""Between two operations Python itself computes, in one thread at a time."""
+BATCHES_AHEAD = 2
+"""Of each replica, so that none waits while others finish."""
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,9 @@ class TorchEngine:
 
     @property
     def replicas(self) -> int:
-        return 1
+        """On a CPU, threads that each search a batch of their own need not wait for each other at
+        every operation, of which a step of a search has hundreds."""
+        return min(torch.get_num_threads(), MOST_REPLICAS) if self.device.type == "cpu" else 1
 
     def search(
         self,
@@ -48,13 +61,16 @@ class TorchEngine:
         prefixes: Iterable[Sequence[Ids]] | None = None,
         attentive: bool = False,
     ) -> Iterator[list[list[Hypothesis]]]:
-        """Searches in evaluation mode, also amid training."""
-        for batch, given in zip(batches, prefixes or repeat(()), strict=False):
-            with self._evaluating():
-                found = self._search(batch, given, settings, hypotheses)
-                if attentive:
-                    found = self._attend(batch, found)
-            yield found
+        """Searches in evaluation mode, also amid training, until all batches are done."""
+
+        def search(job: tuple[Sequence[Ids], Sequence[Ids]]) -> list[list[Hypothesis]]:
+            batch, given = job
+            found = self._search(batch, given, settings, hypotheses)
+            return self._attend(batch, found) if attentive else found
+
+        with self._evaluating():
+            jobs = zip(batches, prefixes or repeat(()), strict=False)
+            yield from map_in_threads(search, jobs, self.replicas)
 
     def search_with_terms(
         self,
@@ -136,3 +152,32 @@ class TorchEngine:
         finally:
             for model, was_training in zip(self.models, were_training, strict=True):
                 model.train(was_training)
+
+
+def map_in_threads(
+    work: Callable[[Job], Result], jobs: Iterable[Job], replicas: int
+) -> Iterator[Result]:
+    """Yields the results in order; the threads of torch are divided among `replicas`.
+
+    A job that is alone gets them all.
+    """
+    remaining = iter(jobs)
+    first = list(islice(remaining, 2))
+    if replicas == 1 or len(first) < 2:
+        yield from map(work, chain(first, remaining))
+        return
+    threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(
+        replicas, "torch-engine", torch.set_num_threads, (max(1, threads // replicas),)
+    )
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for job in chain(first, remaining):
+            waiting.append(pool.submit(work, job))
+            if len(waiting) > BATCHES_AHEAD * replicas:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)  # a thread sets it for libraries of the whole process, too

@@ -1,11 +1,14 @@
 import re
+import threading
 
+import pytest
 import torch
 
 from dragoman.config import DecodingSettings, ModelSettings, TokenizerSettings
+from dragoman.decoding import torch_engine
 from dragoman.decoding.constraints import pattern_of
 from dragoman.decoding.engine import most_pieces
-from dragoman.decoding.torch_engine import TorchEngine
+from dragoman.decoding.torch_engine import TorchEngine, map_in_threads
 from dragoman.model.transformer import Transformer
 from dragoman.tokenizer import learn_tokenizer
 
@@ -30,6 +33,59 @@ def test_batches_come_back_in_order_and_the_model_goes_on_training():
         assert all(len(found) == wanted for found in together)
         assert all(len(h.ids) <= most_pieces(8, decoding) for found in together for h in found)
     assert model.training
+
+
+def test_batches_are_searched_beside_each_other_with_the_same_result(monkeypatch):
+    tokenizer = learn_tokenizer(TEXT, TokenizerSettings(vocabulary=40))
+    torch.manual_seed(1)
+    settings = ModelSettings(preset="transformer-tiny", width=16, heads=2, filter=32, dropout=0.9)
+    engine = TorchEngine(Transformer(settings, tokenizer.size), tokenizer, torch.device("cpu"))
+    batches = [[ids] for ids in tokenizer.encode([*TEXT, "the house", "das Haus sieht", "die"])]
+    monkeypatch.setattr(torch_engine, "MOST_REPLICAS", 1)
+    alone = list(engine.search(batches, DecodingSettings(beam=3), attentive=True))
+    monkeypatch.setattr(torch_engine, "MOST_REPLICAS", 3)
+    before = torch.get_num_threads()
+    torch.set_num_threads(6)
+    try:
+        assert engine.replicas == 3
+        together = list(engine.search(batches, DecodingSettings(beam=3), attentive=True))
+        assert torch.get_num_threads() == 6
+    finally:
+        torch.set_num_threads(before)
+    assert [[h.ids for (h,) in found] for found in together] == [
+        [h.ids for (h,) in found] for found in alone
+    ]
+
+
+def test_threads_share_the_work_and_a_single_job_has_all_of_them():
+    barrier = threading.Barrier(2, timeout=60)
+
+    def meet(number):
+        if number < 2:
+            barrier.wait()  # both are at work at once, or it breaks
+        return number, torch.get_num_threads()
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert list(map_in_threads(meet, range(20), 2)) == [(n, 1) for n in range(20)]
+        assert list(map_in_threads(meet, [7], 2)) == [(7, 2)]
+        some = map_in_threads(meet, iter(range(2, 2000)), 2)
+        assert next(some) == (2, 1)
+        some.close()  # what was not wanted any more is not done, and the threads are back
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_an_error_of_one_batch_is_raised_in_its_turn():
+    def work(number):
+        return 1 / (3 - number)
+
+    results = map_in_threads(work, range(10), 2)
+    assert [next(results) for _ in range(3)] == [1 / 3, 1 / 2, 1]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
 
 
 def test_several_models_search_together_and_all_go_on_training():
