@@ -25,8 +25,8 @@ NOTES = {
     ),
 }
 TASK_NOTE = (
-    "Peers run in processes of their own on the torch engine's batches of ids, with its limit of "
-    "pieces, threads and beam; text to ids and back is timed here and added."
+    "Peers run in processes of their own, on batches of ids as large as ours may be, with our "
+    "limit of pieces, threads and beam; text to ids and back is timed here and added."
 )
 AIMS = {(TORCH, peer): 2.0 for peer in PEERS}
 AIM_OF_CTRANSLATE2 = 0.95
