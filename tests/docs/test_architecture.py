@@ -35,6 +35,7 @@ FLOW = [
     "check",
     "plan",
     "comparison",
+    "watch",
     "api",
     "cli",
     "__main__",
@@ -101,6 +102,8 @@ TORCH_FREE = [
     "dragoman.telemetry.read.events",
     "dragoman.report.write",
     "dragoman.comparison.compare",
+    "dragoman.watch.notifier",
+    "dragoman.watch.notifying",
 ]
 
 

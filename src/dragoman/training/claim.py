@@ -46,6 +46,7 @@ FREE_KEYS = (
     "telemetry",
     "preemption",
     "cost",
+    "notify",
 )
 LEADING_KEYS = ("sync.accumulate", "sync.local_steps")
 """From which other keys follow, beside modes and kinds."""
@@ -59,6 +60,7 @@ HOST_KEYS = (
     "data.mirror",
     "data.prepared",
     "preemption",
+    "notify",
 )
 LOCK = ".lock"
 RUN_ID = "DRAGOMAN_RUN_ID"

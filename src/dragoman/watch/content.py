@@ -40,6 +40,8 @@ class Happening(Content):
     at: float
     text: str
     health: Health
+    lost: str = ""
+    """The rank that was lost, with its host: rank 1 on b; empty: none was."""
 
 
 class Now(Content):
