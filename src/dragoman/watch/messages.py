@@ -82,12 +82,13 @@ def messages_of(
     a run that failed may go on.
     """
     now = watched.now
-    losses = {(at, who): text for at, who, text in _losses(now) if at >= sent.since}
+    losses = {(each.at, each.lost) for each in now.happenings if each.lost}
     messages = [
-        _of(now, "lost", f"{who} was lost: {losses[at, who]}", started_on, lost=who)
-        for at, who in sorted(losses.keys() - sent.lost)
+        _of(now, "lost", f"{who} was lost at step {now.step:,}.", started_on, lost=who)
+        for at, who in sorted(losses - sent.lost)
+        if at >= sent.since
     ]
-    sent = replace(sent, lost=sent.lost | losses.keys())
+    sent = replace(sent, lost=sent.lost | losses)
     if watched.report:
         is_known = sent.had_begun and not sent.had_report
         for answer in _bad_answers(watched):
@@ -112,13 +113,6 @@ def trial_message(name: str, started_on: str, at: float) -> Message:
 def message_schema() -> dict[str, Any]:
     schema = Message.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema
-
-
-def _losses(now: Now) -> Iterator[tuple[float, str, str]]:
-    """Yields when, who and in which words."""
-    for happening in now.happenings:
-        if happening.lost:
-            yield happening.at, happening.lost, happening.text
 
 
 def _bad_answers(watched: Watched) -> Iterator[Answer]:
