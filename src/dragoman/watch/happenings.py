@@ -32,7 +32,8 @@ def ended(at: float, attempt: int, step: int, state: str, reason: str) -> Happen
 
 
 def lost(at: float, rank: int, host: str) -> Happening:
-    return Happening(at=at, text=f"lost {rank_name(rank, host)}", health="poor")
+    who = rank_name(rank, host)
+    return Happening(at=at, text=f"lost {who}", health="poor", lost=who)
 
 
 def silent(at: float, rank: int, host: str) -> Happening:
