@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -27,19 +28,21 @@ def webhook():
     with webhook_server() as server:
         yield server
         server.over.set()
-        wait_until(lambda: not notifiers())
+        wait_until(lambda: not notifiers(server.address))
 
 
-def with_hook(webhook):
-    return os.environ | {"OMP_NUM_THREADS": "1", "HOOK": webhook.address}
+def with_hook(address):
+    return os.environ | {"OMP_NUM_THREADS": "1", "HOOK": address}
 
 
-def notifiers():
-    return [
-        process
-        for process in psutil.process_iter(["cmdline", "status"])
-        if PROGRAM in (process.info["cmdline"] or [])
-    ]
+def notifiers(address):
+    """Those that were started with this address; not those of other tests."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if PROGRAM in process.cmdline() and process.environ().get("HOOK") == address:
+                found.append(process)
+    return found
 
 
 def files_with_secret(folder):
@@ -53,7 +56,7 @@ def files_with_secret(folder):
 def test_the_end_of_a_run_is_told_and_the_address_stands_nowhere(digits, tmp_path, webhook):
     done = dragoman(
         *("train", digits, "--run", tmp_path / "run", "--set", "training.steps=2", *NOTIFY),
-        env=with_hook(webhook),
+        env=with_hook(webhook.address),
     )
     assert done.returncode == 0, done.stderr
     message = webhook.wait_for(1)[-1]
@@ -70,12 +73,11 @@ def test_a_webhook_that_hangs_changes_nothing(digits, tmp_path, webhook):
     # Reads the output to its end: a process that kept it open would keep this waiting.
     beside = dragoman(
         *("train", digits, "--run", tmp_path / "beside", *two_steps, *NOTIFY),
-        env=with_hook(webhook),
+        env=with_hook(webhook.address),
     )
     assert (alone.returncode, beside.returncode) == (0, 0), beside.stderr
     assert losses(tmp_path / "beside") == losses(tmp_path / "alone")
-    assert [process.status() for process in notifiers()] != [psutil.STATUS_ZOMBIE]
-    for process in notifiers():
+    for process in notifiers(webhook.address):
         process.kill()
 
 
@@ -83,7 +85,7 @@ def test_a_killed_rank_is_told_by_name_and_then_the_end(digits, tmp_path, webhoo
     run = tmp_path / "run"
     process = start_dragoman(
         *("train", digits, "--run", run, "--workers", 2, "--oversubscribe", *ENDLESS, *NOTIFY),
-        env=with_hook(webhook),
+        env=with_hook(webhook.address),
     )
     try:
         wait_for_step(run, 3)
@@ -101,11 +103,11 @@ def test_a_killed_rank_is_told_by_name_and_then_the_end(digits, tmp_path, webhoo
 def test_a_killed_launcher_is_told(digits, tmp_path, webhook):
     run = tmp_path / "run"
     process = start_dragoman(
-        *("train", digits, "--run", run, *ENDLESS, *NOTIFY), env=with_hook(webhook)
+        *("train", digits, "--run", run, *ENDLESS, *NOTIFY), env=with_hook(webhook.address)
     )
     try:
         wait_for_step(run, 3)
-        wait_until(notifiers)
+        wait_until(lambda: notifiers(webhook.address))
     finally:
         stop(process)
     (message,) = webhook.wait_for(1)
@@ -115,12 +117,13 @@ def test_a_killed_launcher_is_told(digits, tmp_path, webhook):
 def test_a_killed_notifier_changes_nothing(digits, tmp_path, webhook):
     run = tmp_path / "run"
     process = start_dragoman(
-        *("train", digits, "--run", run, *ENDLESS, *NOTIFY), env=with_hook(webhook)
+        *("train", digits, "--run", run, *ENDLESS, *NOTIFY), env=with_hook(webhook.address)
     )
     try:
-        wait_until(notifiers)
-        notifiers()[0].kill()
-        wait_until(lambda: not notifiers())  # and no zombie is left
+        wait_until(lambda: notifiers(webhook.address))
+        (killed,) = notifiers(webhook.address)
+        killed.kill()
+        wait_until(lambda: not psutil.pid_exists(killed.pid))  # no zombie either
         wait_for_step(run, 3)
         process.send_signal(signal.SIGTERM)
         process.communicate()
@@ -135,11 +138,12 @@ def test_a_command_is_told_too(digits, tmp_path):
     done = dragoman(
         *("train", digits, "--run", tmp_path / "run", "--set", "training.steps=2"),
         *("--set", f'notify.command=["sh", "-c", "echo $DRAGOMAN_KIND >> {told}"]'),
+        env=with_hook(str(told)),
     )
     assert done.returncode == 0, done.stderr
     wait_until(told.exists)
     wait_until(lambda: told.read_text() == "end\n")
-    wait_until(lambda: not notifiers())
+    wait_until(lambda: not notifiers(str(told)))
 
 
 def test_what_cannot_work_is_refused_before_anything_is_written(digits, tmp_path):
@@ -154,7 +158,7 @@ def test_what_cannot_work_is_refused_before_anything_is_written(digits, tmp_path
 
 
 def test_a_test_message_is_sent_from_the_command_line(digits, webhook):
-    done = dragoman("config", digits, "--test-notify", *NOTIFY, env=with_hook(webhook))
+    done = dragoman("config", digits, "--test-notify", *NOTIFY, env=with_hook(webhook.address))
     assert (done.returncode, webhook.kinds()) == (0, ["test"])
 
 
