@@ -50,7 +50,7 @@ FREE_KEYS = (
 )
 LEADING_KEYS = ("sync.accumulate", "sync.local_steps")
 """From which other keys follow, beside modes and kinds."""
-# What may differ between the ranks of one attempt: where a host has its files, whose host it is, and
+# What may differ between the ranks of one attempt: where a host has its files, whose host it is,
 # who is notified. Everything else decides when ranks meet, and a rank that comes at another time
 # would wait for ever.
 HOST_KEYS = (
