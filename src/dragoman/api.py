@@ -109,6 +109,7 @@ def train(
     from dragoman.cluster.worker_log import WorkerLog
     from dragoman.telemetry.record.status import read_status
     from dragoman.training.claim import run_folder, withdraw_claim
+    from dragoman.watch.notifier import notifications
 
     if workers is not None and (type(workers) is not int or workers < 1):
         raise UserError(f"workers = {workers!r} should be a number of at least 1")
@@ -121,13 +122,17 @@ def train(
     except UnicodeEncodeError:
         raise UserError(f"run = {str(run)!r} should be a path in UTF-8") from None
     cluster = load_cluster(str(hosts)) if hosts else None
-    is_new = claim_and_prepare(config, directory, workers, cluster, oversubscribe)
     given, log = Orders(), WorkerLog()
-    code = _in_thread(
-        lambda: train_in_workers(config, directory, workers, cluster, oversubscribe, given, log),
-        given,
-        stop,
-    )
+    with notifications(config.notify, directory) as ended:
+        is_new = claim_and_prepare(config, directory, workers, cluster, oversubscribe)
+        code = _in_thread(
+            lambda: train_in_workers(
+                config, directory, workers, cluster, oversubscribe, given, log
+            ),
+            given,
+            stop,
+        )
+        ended(code)
     if code:
         kind = UserError if code == UserError.exit_code else RunError
         said = log.errors[0] if log.errors else read_status(directory).reason

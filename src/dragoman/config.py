@@ -787,6 +787,33 @@ class CostSettings(Section):
     """The most that a run may cost; 0: no bound. A run whose forecast is above it asks first."""
 
 
+def _names_a_variable(value: str) -> str:
+    # An error that repeats the value would show an address that was written here by mistake.
+    if re.fullmatch("([A-Za-z_][A-Za-z0-9_]{0,199})?", value):
+        return value
+    raise ValueError(
+        "should be the name of an environment variable, such as DRAGOMAN_WEBHOOK, which holds the "
+        "address; an address in a recipe would be copied to the hosts and shown in the report"
+    )
+
+
+class NotifySettings(Section):
+    webhook_variable: Annotated[str, AfterValidator(_names_a_variable)] = ""
+    """Environment variable that holds the address of a webhook, which is a secret; empty: none."""
+    command: Annotated[tuple[Text, ...], Strict(False)] = ()
+    """Program with its arguments, started without a shell, that is given each message."""
+    on: Annotated[tuple[Literal["verdict", "lost", "end"], ...], Strict(False)] = (
+        "verdict",
+        "lost",
+        "end",
+    )
+    """When to send: a verdict turns bad, a rank or its host is lost, the run ends."""
+
+    @property
+    def is_on(self) -> bool:
+        return bool(self.on and (self.webhook_variable or self.command))
+
+
 class Config(Section):
     name: RecipeName
     """Names the prepared data and, unless --run is given, the run: runs/<name>."""
@@ -804,6 +831,7 @@ class Config(Section):
     telemetry: TelemetrySettings = TelemetrySettings()
     preemption: PreemptionSettings = PreemptionSettings()
     cost: CostSettings = CostSettings()
+    notify: NotifySettings = NotifySettings()
 
     @model_validator(mode="after")
     def schedule_knows_its_end(self) -> Self:

@@ -46,6 +46,7 @@ FLOW = [
     "check",
     "plan",
     "comparison",
+    "watch",
     "api",
     "cli",
     "__main__",
@@ -112,6 +113,8 @@ TORCH_FREE = [
     "dragoman.telemetry.read.events",
     "dragoman.report.write",
     "dragoman.comparison.compare",
+    "dragoman.watch.notifier",
+    "dragoman.watch.notifying",
 ]
 
 

@@ -486,3 +486,19 @@ def test_larger_updates_see_the_same_tokens_and_are_converted_once(text):
 def test_the_average_of_larger_updates_is_of_as_many_tokens(text):
     changes = ["sync.mode=accumulate", "sync.accumulate=2", "optimizer.average_decay=0.9"]
     assert parse_config(text, "x.toml", changes).optimizer.average_decay == pytest.approx(0.81)
+
+
+@pytest.mark.parametrize("key", ["webhook_variable", "webhook"])
+def test_the_address_of_a_webhook_is_refused_and_not_repeated(text, key):
+    message = refused(text, overrides={f"notify.{key}": "https://host/secret"})
+    assert "notify.webhook_variable" in message
+    assert "secret" not in message
+
+
+def test_notifications_are_off_unless_asked_for(text):
+    settings = {"notify.command": ["true", "x"], "notify.on": ["end"]}
+    on = parse_config(text, origin="x.toml", overrides=settings)
+    assert not parse_config(text, origin="x.toml").notify.is_on
+    assert on.notify.is_on
+    assert parse_config(dump_config(on), origin="x.toml") == on
+    assert "notify.on.0 = 'often' should be" in refused(text, overrides={"notify.on": ["often"]})

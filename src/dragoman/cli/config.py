@@ -15,6 +15,12 @@ def config(
     keys: Annotated[
         bool, typer.Option("--keys", help="List all keys with default and meaning.")
     ] = False,
+    test_notify: Annotated[
+        bool,
+        typer.Option(
+            "--test-notify", help="Send one message as [notify] says, and say whether it arrived."
+        ),
+    ] = False,
     overrides: Overrides = None,
 ) -> None:
     """Show the resolved recipe and the figures that follow from it.
@@ -42,6 +48,12 @@ def config(
             "name a recipe, as in: dragoman config recipes/demo.toml; or list all keys with --keys"
         )
     loaded = load_config(recipe, overrides or ())
+    if test_notify:
+        from dragoman.watch.notifying import send_trial
+
+        send_trial(loaded.notify, loaded.name)
+        echo("the test message was taken")
+        return
     echo(dump_config(loaded))
     echo("# What follows from it")
     for name, value in figures(loaded, workers):

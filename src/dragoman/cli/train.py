@@ -63,6 +63,7 @@ def train(
     from dragoman.config import load_config
     from dragoman.distributed.launchers import place
     from dragoman.training.claim import run_folder
+    from dragoman.watch.notifier import notifications
 
     config = load_config(recipe, overrides or ())
     directory = run_folder(config, run)
@@ -71,7 +72,11 @@ def train(
         ending = _train_here(config, directory)
         # An agent would take this code for a failure of the rank.
         _leave(PREEMPTED if ending.state == "preempted" and not found.has_agent else 0)
-    elif code := _start(config, directory, workers, hosts, oversubscribe, skip_check, yes):
+    # Here, where the run is started, and not in its workers, which come by the way above.
+    with notifications(config.notify, directory) as ended:
+        code = _start(config, directory, workers, hosts, oversubscribe, skip_check, yes)
+        ended(code)
+    if code:
         sys.exit(code)
 
 

@@ -46,12 +46,13 @@ FREE_KEYS = (
     "telemetry",
     "preemption",
     "cost",
+    "notify",
 )
 LEADING_KEYS = ("sync.accumulate", "sync.local_steps")
 """From which other keys follow, beside modes and kinds."""
-# What may differ between the ranks of one attempt: where a host has its files, and whose host it
-# is. Everything else decides when ranks meet, and a rank that comes at another time would wait for
-# ever.
+# What may differ between the ranks of one attempt: where a host has its files, whose host it is,
+# who is notified. Everything else decides when ranks meet, and a rank that comes at another time
+# would wait for ever.
 HOST_KEYS = (
     "training.device",
     "data.folder",
@@ -59,6 +60,7 @@ HOST_KEYS = (
     "data.mirror",
     "data.prepared",
     "preemption",
+    "notify",
 )
 LOCK = ".lock"
 RUN_ID = "DRAGOMAN_RUN_ID"

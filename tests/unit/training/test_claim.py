@@ -62,6 +62,7 @@ def test_when_to_stop_look_and_save_may_change(digits, digits_config, tmp_path):
         *(digits, "training.steps=99", "evaluation.beam=3", "checkpoints.keep_last=9"),
         *("training.sharding=full", "training.compare_every_steps=7"),
         *("evaluation.beside=true", "evaluation.beside_threads=2"),
+        *("notify.webhook_variable=HOOK", 'notify.on=["end"]'),
     )
     claim_run(run, longer)
     assert load_config(run.config) == longer
