@@ -36,6 +36,14 @@ def whole_windows(window: int, planned: Span) -> Span:
     return span
 
 
+def steps_to_train(planned: Span) -> int:
+    """Returns the steps of a run: one more than is counted.
+
+    With the last one all weights are sent at once, which no window of a longer run has.
+    """
+    return planned.end + 1
+
+
 def timed_figures(ranks: Ranks, span: Span, updates_per_step: int) -> Figures:
     """Returns time, exposed communication and bytes of the counted steps.
 

@@ -24,7 +24,7 @@ from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import SyncChosen
 from dragoman.telemetry.read.events import read_events
-from sync_bench.figures import planned_span, timed_figures, whole_windows
+from sync_bench.figures import planned_span, steps_to_train, timed_figures, whole_windows
 from sync_bench.variants import VARIANTS, Overrides, as_options, as_texts
 
 LIMIT_S = 3 * 3600.0
@@ -88,7 +88,7 @@ class Timing:
         run = RunDir(self._folder / "timing" / "run")
         shutil.rmtree(run.root, ignore_errors=True)
         # The recipe counts updates before they are accumulated.
-        length = {"training.steps": updates_per_step * planned.end}
+        length = {"training.steps": updates_per_step * steps_to_train(planned)}
         with pinned_lab(place.link, place.ranks) as lab:
             options = [
                 "--hosts",

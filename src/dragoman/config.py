@@ -621,9 +621,12 @@ class SyncSettings(Section):
         mode = given.get("mode") if isinstance(given, dict) else None
         if not isinstance(mode, str) or mode not in LOCAL_MODES:
             return given
+        given = {key: value for key, value in given.items() if value is not None}  # which is unset
         filled = {"wire": "fp32", "mixing": 1.0, **LOCAL_MODES[mode].defaults, **given}
         steps, fragments = filled["local_steps"], filled["fragments"]
-        if not isinstance(steps, int) or not isinstance(fragments, int) or fragments < 1:
+        if not (
+            isinstance(steps, int) and isinstance(fragments, int) and min(steps, fragments) > 0
+        ):
             return filled  # which is about to be refused
         if "fragments" not in given:
             filled["fragments"] = fragments = max(1, min(fragments, steps))
@@ -930,6 +933,17 @@ class Config(Section):
         return Path(self.data.prepared or Path("prepared") / self.name)
 
 
+COUNTED_IN_UPDATES = (
+    "training.steps",
+    "training.compare_every_steps",
+    "schedule.warmup_steps",
+    "evaluation.every_steps",
+    "checkpoints.every_steps",
+    "checkpoints.memory_every_steps",
+)
+"""What `sync.accumulate` divides, rounded up."""
+
+
 def _with_larger_updates(config: Config, times: int) -> dict[str, Any]:
     """Returns the settings of a run whose updates are `times` as large, over the same tokens.
 
@@ -943,19 +957,29 @@ def _with_larger_updates(config: Config, times: int) -> dict[str, Any]:
     schedule["peak"] *= math.sqrt(times)
     schedule["final"] *= math.sqrt(times)
     optimizer["average_decay"] **= times
-    counts = (
-        (training, "steps"),
-        (training, "compare_every_steps"),
-        (schedule, "warmup_steps"),
-        (tree["evaluation"], "every_steps"),
-        (tree["checkpoints"], "every_steps"),
-        (tree["checkpoints"], "memory_every_steps"),
-    )
-    for section, key in counts:
-        if section[key] is not None:
-            section[key] = -(-section[key] // times)
+    for dotted in COUNTED_IN_UPDATES:
+        section, _, key = dotted.partition(".")
+        if tree[section][key] is not None:
+            tree[section][key] = -(-tree[section][key] // times)
     tree["sync"]["accumulate_applied"] = True
     return tree
+
+
+def as_before_accumulation(config: Config, key: str, value: Any) -> Any:
+    """Returns what a recipe has to say for this value in the config of its run: the same, unless
+    `sync.accumulate` converts it."""
+    times = config.sync.accumulate
+    if times is None or value is None:
+        return value
+    if key in COUNTED_IN_UPDATES:
+        return value * times
+    if key == "training.tokens_per_update":
+        return -(-value // times)
+    if key in ("schedule.peak", "schedule.final"):
+        return value / math.sqrt(times)
+    if key == "optimizer.average_decay":
+        return value ** (1 / times)
+    return value
 
 
 def load_config(recipe: Path | str, overrides: Overrides = ()) -> Config:

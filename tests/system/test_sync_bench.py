@@ -5,7 +5,14 @@ import random
 import numpy as np
 import pytest
 from scaling_bench.figures import TimedStep
-from sync_bench.figures import WARM_UP_STEPS, Span, planned_span, timed_figures, whole_windows
+from sync_bench.figures import (
+    WARM_UP_STEPS,
+    Span,
+    planned_span,
+    steps_to_train,
+    timed_figures,
+    whole_windows,
+)
 from sync_bench.quality import FIXED, Run, Scored, ending_of
 from sync_bench.results import Results, settings_hash
 from sync_bench.tables import difference_table, faster_place, quality_table, time_table
@@ -82,6 +89,11 @@ def test_a_run_that_chooses_its_window_itself_counts_whole_ones_within_the_plan(
     assert whole_windows(1, Span(30, 60)) == Span(30, 60)
     with pytest.raises(ValueError, match="no whole window of 50"):
         whole_windows(50, Span(30, 60))
+
+
+def test_the_last_step_which_sends_everything_at_once_is_not_counted():
+    planned = planned_span(8, 12)
+    assert steps_to_train(planned) > whole_windows(8, planned).end == 24
 
 
 def test_bytes_are_sums_over_whole_windows_and_updates_those_of_the_recipe():

@@ -10,6 +10,7 @@ from dragoman.config import (
     Config,
     CorpusSource,
     Section,
+    as_before_accumulation,
     config_keys,
     dump_config,
     load_config,
@@ -471,6 +472,19 @@ def test_one_fragment_is_always_on_its_way_unless_there_is_one_or_another_delay(
     assert (sync.fragments, sync.delay) == (fragments, delay)
 
 
+@pytest.mark.parametrize("key", ["local_steps", "wire", "fragments", "delay", "mixing"])
+def test_a_key_that_a_program_sets_to_none_is_unset(text, key):
+    unset = parse_config(text, "x.toml", ["sync.mode=local"])
+    assert parse_config(text, "x.toml", {"sync.mode": "local", f"sync.{key}": None}) == unset
+
+
+def test_only_the_key_that_was_given_is_refused(text):
+    """And not the delay, which would follow from it."""
+    message = refused(text, overrides=["sync.mode=local", "sync.local_steps=-3"])
+    assert "sync.local_steps = -3" in message
+    assert "sync.delay" not in message
+
+
 def test_larger_updates_see_the_same_tokens_and_are_converted_once(text):
     plain = parse_config(text, "x.toml")
     larger = parse_config(text, "x.toml", ["sync.mode=accumulate", "sync.accumulate=4"])
@@ -481,6 +495,30 @@ def test_larger_updates_see_the_same_tokens_and_are_converted_once(text):
     assert (plain.checkpoints.every_steps, larger.checkpoints.every_steps) == (5, 2)
     assert larger.sync.accumulate_applied
     assert parse_config(dump_config(larger), "x.toml") == larger
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("training.steps", 7),
+        ("evaluation.every_steps", 3),
+        ("checkpoints.every_steps", 2),
+        ("training.tokens_per_update", 800),
+        ("schedule.peak", 0.01),
+        ("optimizer.average_decay", 0.9),
+        ("model.dropout", 0.3),
+    ],
+)
+def test_a_line_for_the_recipe_gives_the_run_the_value_that_is_meant(text, key, value):
+    """Recipes with larger updates are converted, so that they have to say something else."""
+    larger = ["sync.mode=accumulate", "sync.accumulate=4"]
+    config = parse_config(text, "x.toml", larger)
+    line = as_before_accumulation(config, key, value)
+    section, _, name = key.partition(".")
+    read = parse_config(text, "x.toml", [*larger, f"{key}={line}"])
+    assert getattr(getattr(read, section), name) == pytest.approx(value)
+    exact = parse_config(text, "x.toml")
+    assert as_before_accumulation(exact, key, value) == value
 
 
 def test_the_average_of_larger_updates_is_of_as_many_tokens(text):

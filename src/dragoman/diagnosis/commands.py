@@ -13,7 +13,7 @@ from typing import Any
 
 import tomli_w
 
-from dragoman.config import Config, dump_config, parse_config
+from dragoman.config import Config, as_before_accumulation, dump_config, parse_config
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.telemetry.events import EndCause
 from dragoman.training.claim import incompatible_changes
@@ -31,6 +31,12 @@ _RECIPE_LINE = re.compile(r"[a-z_]+(\.[a-z_0-9]+)+ = ")
 def setting_line(key: str, value: object) -> str:
     """Returns a line of a recipe: training.steps = 20000."""
     return f"{key} = {_toml(value)}"
+
+
+def line_for(run: RunFacts, key: str, value: object) -> str:
+    """Returns the line of the recipe that this run was started with, for a value as its config has
+    it: `sync.accumulate` converts some of them."""
+    return setting_line(key, as_before_accumulation(run.config, key, value))
 
 
 def recipe_lines(settings: Settings) -> str:
@@ -72,7 +78,7 @@ def train_command(
     if is_new and any(key.partition(".")[0] in _PREPARED_BY for key in settings):
         settings = {"data.prepared": f"{run.config.prepared_folder}-{target.name}", **settings}
     if other_launcher(run):
-        lines = [setting_line(key, value) for key, value in settings.items()]
+        lines = [line_for(run, key, value) for key, value in settings.items()]
         return "\n".join(lines) or shlex.join(
             ["dragoman", "inspect", str(run.record.directory.root)]
         )

@@ -46,6 +46,15 @@ class FragmentSchedule:
             fragment: 1.0 / self.delay for each in departed for fragment in self.departing(each)
         }
 
+    def share_left(self, step: int) -> dict[int, float]:
+        """Returns which part of each fragment on its way is left to be sent in this step, at the
+        end of which everything has to be there."""
+        return {
+            fragment: (each + self.delay - step + 1) / self.delay
+            for each in range(max(1, step - self.delay), step)
+            for fragment in self.departing(each)
+        }
+
     def _first_departure(self, fragment: int) -> int:
         return (fragment + 1) * self.window_steps // self.fragments
 

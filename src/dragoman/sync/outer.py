@@ -95,6 +95,18 @@ class OuterOptimizer:
         """Returns the common weights, which are the same on all ranks after every step."""
         return dict(zip(self._parameters, self._common, strict=True))
 
+    def is_common(self) -> bool:
+        """Returns whether this island holds the common weights, and nothing is on its way."""
+        return not self._travelling and all(
+            torch.equal(own, common)
+            for own, common in zip(self._parameters.values(), self._common, strict=True)
+        )
+
+    def wait(self) -> None:
+        """Waits until everything that has departed is there; applies nothing before its time."""
+        for travelling in self._travelling.values():
+            travelling.mean.wait()
+
     def state(self) -> OuterState:
         """Returns what goes on from here; waits until everything that has departed is there."""
         names = [*self._parameters]
@@ -111,8 +123,7 @@ class OuterOptimizer:
     @torch.no_grad()
     def load(self, weights: Tensors, momentum: Tensors, mean: Tensors, departed: Tensors) -> None:
         """Goes on from common `weights` and what `state` returned; without momentum if empty."""
-        for travelling in self._travelling.values():  # of what is given up
-            travelling.mean.wait()
+        self.wait()  # for what is given up
         self._travelling.clear()
         for place, name in enumerate(self._parameters):
             self._common[place].copy_(weights[name])

@@ -73,14 +73,17 @@ class StepTraffic:
         """Returns the bytes since the step began; empty where nothing can be counted.
 
         What is predicted of a fragment is spread over the steps in which it may travel; a fast link
-        has sent it sooner. At the end of the last step everything is made common.
+        has sent it sooner. At the end of the last step what is left of it has to be there, and then
+        everything is made common.
         """
         self._last = now = read_interface_counters(self._interface) if self._interface else None
         if now is None or self._before is None:
             return {}
         sent, received = now.since(self._before)
-        parts = self._fragments.share_sent(step)
+        makes_common = is_last and self._fragments.window_steps > 1
+        parts = (
+            self._fragments.share_left(step) if makes_common else self._fragments.share_sent(step)
+        )
         share = sum(part * self._shares[fragment] for fragment, part in parts.items())
-        if is_last and self._fragments.window_steps > 1:
-            share = 1.0
+        share += 1.0 if makes_common else 0.0
         return {"sent": sent, "received": received, "predicted": share * self._bytes}

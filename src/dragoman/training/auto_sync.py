@@ -27,6 +27,8 @@ from dragoman.forecast.sync_modes import (
 )
 from dragoman.sync.link import measure_link
 from dragoman.telemetry.events import StepDone, SyncChosen
+from dragoman.training.out_of_memory import smaller_pieces
+from dragoman.training.recorder import Recorder
 from dragoman.training.updater import Updater
 
 REHEARSALS = 3
@@ -84,16 +86,25 @@ class Choice(NamedTuple):
         ]
 
 
-def rehearse(updater: Updater, work: StepBatches) -> Computing:
+def rehearse(updater: Updater, work: StepBatches, group: Group, recorder: Recorder) -> Computing:
     """Measures a step's computing on this rank; its gradients are discarded.
 
-    Collective where ranks sum gradients: every rank must call.
+    In smaller pieces where any rank runs out of memory, as the step itself will be. Collective:
+    every rank must call.
     """
-    found = []
-    for _ in range(REHEARSALS):
-        parts = updater.gradients(work).parts_s
+    found: list[Computing] = []
+    pieces = 1
+    while len(found) < REHEARSALS:
+        gradients = updater.gradients(work, pieces)
+        if any(group.gather(gradients.ran_out)):
+            pieces = smaller_pieces(group, recorder, work, pieces, gradients.ran_out)
+            updater.sync.renew()
+            found.clear()
+            continue
+        parts = gradients.parts_s
         computing_s = parts["forward"] + parts["backward"]
-        found.append(Computing(computing_s, parts["backward"] / max(1, len(work.batches))))
+        backward_s = parts["backward"] / max(1, len(work.batches) * pieces)
+        found.append(Computing(computing_s, backward_s))
     updater.sync.begin_step(0)
     return min(found[1:])
 
@@ -102,6 +113,8 @@ def look(
     config: Config, updater: Updater, own: Computing, hosts: Sequence[str], group: Group
 ) -> Choice:
     """Measures the network and forecasts all modes. Collective: every rank must call."""
+    if updater.outer:
+        updater.outer.wait()  # fragments on their way would make the link look slower than it is
     parameters = sum(parameter.numel() for parameter in updater.model.parameters())
     ranks_on_host = max(Counter(hosts).values())
     link = measure_link(group, ranks_on_host, parameters)

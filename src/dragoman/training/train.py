@@ -186,7 +186,7 @@ def first_choice(trainer: Trainer, state: RunState) -> RunState:
         return dataclasses.replace(state, sync=alone)
     summed_ranks = updater.islands.members
     with trainer.data.loader(group, state.step + 1, summed_ranks) as loader:
-        computing = rehearse(updater, loader.next())
+        computing = rehearse(updater, loader.next(), group, trainer.recorder)
     return adopt(trainer, state, look(trainer.config, updater, computing, trainer.hosts, group))
 
 
@@ -201,8 +201,11 @@ def adopt(trainer: Trainer, state: RunState, choice: Choice) -> RunState:
 
 def synchronize_last(trainer: Trainer, state: RunState, ending: AttemptEnded | None) -> None:
     """Makes weights common where the run ends with a step that did not know that it was the last:
-    by training.hours. Collective: every rank must call."""
-    if ending and state.step != trainer.data.last_step:
+    by training.hours, or by fewer training.steps than it was stopped with. Collective: every rank
+    must call."""
+    outer = trainer.updater.outer
+    if ending and outer and not all(trainer.group.gather(outer.is_common())):
+        trainer.checkpointer.wait_until_copied()
         trainer.updater.synchronize(state.step, is_last=True)
 
 

@@ -14,6 +14,7 @@ from processes import dragoman
 from dragoman.diagnosis.commands import (
     ends_at_once,
     limits_beyond,
+    line_for,
     recipe_lines,
     setting_line,
     train_command,
@@ -152,6 +153,18 @@ def test_another_launcher_gets_lines_for_its_recipe(trained: tuple[Path, Path]) 
         "tokenizer.vocabulary",
     ]
     give_to_a_shell(train_command(started, {}), trained[1])  # shows what it would go on from
+
+
+def test_lines_for_a_recipe_of_larger_updates_are_as_before_their_conversion(
+    trained: tuple[Path, Path],
+) -> None:
+    run = facts(trained[1])
+    larger = with_settings(run.config, {"sync.mode": "accumulate", "sync.accumulate": 4})
+    argv = ["dragoman", "train", "demo.toml"]
+    started = replace(run, record=replace(run.record, config=larger, start=Start(argv, "srun", [])))
+    assert train_command(started, {"training.steps": 9}) == "training.steps = 36"
+    assert line_for(started, "checkpoints.every_steps", 2) == "checkpoints.every_steps = 8"
+    assert line_for(run, "checkpoints.every_steps", 2) == "checkpoints.every_steps = 2"
 
 
 @pytest.mark.parametrize(

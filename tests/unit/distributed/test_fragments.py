@@ -43,6 +43,16 @@ def test_nothing_is_sent_before_the_first_departure():
     assert [bool(schedule.share_sent(step)) for step in range(1, 10)] == [False] * 4 + [True] * 5
 
 
+@pytest.mark.parametrize(("window_steps", "fragments", "delay"), [(8, 4, 2), (7, 7, 6), (4, 1, 0)])
+def test_what_has_departed_is_sent_by_the_last_step(window_steps, fragments, delay):
+    schedule = FragmentSchedule(window_steps, fragments, delay)
+    for last in range(1, 30):
+        departed = sum(len(schedule.departing(step)) for step in range(1, last))
+        sent = sum(sum(schedule.share_sent(step).values()) for step in range(1, last))
+        # Without a delay, a fragment is sent in the step after which it departs.
+        assert sent + sum(schedule.share_left(last).values()) == pytest.approx(departed)
+
+
 def test_it_follows_from_the_settings():
     settings = SyncSettings(mode="local", local_steps=6, fragments=3)
     assert FragmentSchedule.of(settings) == FragmentSchedule(6, 3, 2)

@@ -111,6 +111,21 @@ def test_after_the_last_step_nothing_is_on_its_way_and_all_weights_are_common(ot
     assert optimizer.state().mean == {}
 
 
+def test_it_knows_whether_its_weights_are_the_common_ones(other_island):
+    layer = model(1.0)
+    optimizer = OuterOptimizer(layer, settings(local_steps=4, fragments=1, delay=2), TWO)
+    assert optimizer.is_common()
+    move(layer, by=1.0)
+    assert not optimizer.is_common()
+    optimizer.after_step(4)  # now it is on its way
+    optimizer.wait()
+    layer.weight.data.copy_(optimizer.common()["weight"])
+    assert not optimizer.is_common(), "what has arrived is applied in its time, and not before"
+    optimizer.after_step(5, is_last=True)
+    assert optimizer.is_common()
+    optimizer.close()
+
+
 def test_it_goes_on_from_what_was_saved_as_if_nothing_had_happened(other_island):
     """Also with a fragment on its way."""
     layers = model(1.0), model(5.0)

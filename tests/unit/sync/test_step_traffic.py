@@ -68,6 +68,19 @@ def test_steps_inside_a_window_are_predicted_to_send_nothing(counters, digits_co
     assert found.of_step(9, is_last=True)["predicted"] == found.of_step(8)["predicted"]
 
 
+def test_the_last_step_also_sends_what_is_left_of_fragments_on_their_way(counters, digits_config):
+    """A fragment sets out after step 14 and takes two steps; all others are common until then."""
+    streamed = SyncSettings(mode="local", local_steps=8, fragments=4, delay=2)
+    local = digits_config.model_copy(update={"sync": streamed})
+    group = Group(0, 2, 0, CPU)
+    found = StepTraffic(local.sync, "none", group, sizes=[250_000] * 4, hosts=[group.host, "n2"])
+    found.begin_step()
+    window = sum(found.of_step(step)["predicted"] for step in range(8, 16))
+    for last, left in ((15, 1 / 4), (16, 1 / 8)):
+        of_last = found.of_step(last, is_last=True)["predicted"]
+        assert of_last == pytest.approx((1 + left) * window)
+
+
 def test_other_ranks_of_a_host_and_a_rank_alone_count_nothing(counters, digits_config):
     for group in (Group(1, 2, 1, CPU), Group(0, 1, 0, CPU)):
         found = traffic(digits_config, group)

@@ -15,8 +15,10 @@ from dragoman.training.auto_sync import (
     in_a_word,
     ladder_for,
     look,
+    rehearse,
     worth_a_change,
 )
+from dragoman.training.updater import Gradients
 
 FP32, BF16, *LOCAL = LADDER
 WORKLOAD = Workload(60_880_896, 2, 1, 2, compute_s=1.8, backward_s=1.0)
@@ -91,6 +93,45 @@ def test_workers_of_one_host_that_are_one_never_part(digits, monkeypatch, hosts,
     updater = Mock(**{"model.parameters.return_value": [weights]})
     found = look(config, updater, Computing(1.0, 0.1), hosts, group)
     assert found.chosen.settings.is_local == parts
+
+
+def test_the_network_is_measured_when_nothing_else_is_on_its_way(digits, monkeypatch):
+    config = parse_config(digits.read_text(encoding="utf-8"), "x", ["sync.mode=auto"])
+    done = []
+    group = Mock(ranks=2, gather=lambda own: [own], broadcast=lambda message: message)
+    weights = Mock(**{"numel.return_value": 10_000})
+    updater = Mock(**{"model.parameters.return_value": [weights]})
+    updater.outer.wait.side_effect = lambda: done.append("waited")
+    monkeypatch.setattr(
+        auto_sync, "measure_link", lambda *_: done.append("measured") or Link(1e6, 1e-4)
+    )
+    look(config, updater, Computing(1.0, 0.1), ["a", "b"], group)
+    assert done == ["waited", "measured"]
+
+
+def gradients(forward_s, backward_s, ran_out=False):
+    parts_s = {} if ran_out else {"forward": forward_s, "backward": backward_s}
+    return Gradients(0.0, 0.0, ran_out, {"forward": 0.0, "backward": 0.0, **parts_s})
+
+
+def test_a_rehearsal_that_runs_out_of_memory_goes_on_in_smaller_pieces():
+    """As the step does; otherwise computing would seem to take no time, and nothing be hidden."""
+    tried = []
+
+    def computed(work, pieces):
+        tried.append(pieces)
+        return gradients(1.0, 2.0, ran_out=pieces < 4)
+
+    updater = Mock(gradients=computed)
+    work = Mock(step=1, batches=[Mock(source_BS=[0] * 8)] * 2)
+    recorder, group = Mock(), Mock(host="a", gather=lambda own: [own])
+    found = rehearse(updater, work, group, recorder)
+    assert tried == [1, 2, 4, 4, 4]
+    assert found == Computing(compute_s=3.0, backward_s=2.0 / 8)
+    assert updater.sync.renew.call_count == 2
+    assert [call.args[0].category for call in recorder.record_incident.call_args_list] == [
+        "out-of-memory"
+    ] * 2
 
 
 def test_a_slower_network_changes_the_mode_and_a_little_faster_one_does_not_change_it_back():

@@ -67,6 +67,25 @@ def test_wall_time_that_ends_a_window_loses_nothing_of_it(run_with):
     assert any(abs(initial[name] - common[name]).max() > 1e-6 for name in common)
 
 
+def test_a_run_that_is_ended_where_it_was_stopped_loses_nothing_of_its_window(run_with):
+    """Its last step was taken when there were to be more."""
+    run_with("sync.mode=local", "training.steps=50", interruption=StopAfter(3))
+    ending, run = run_with("sync.mode=local", "training.steps=3")
+    assert (ending.cause, ending.step) == ("steps", 3)
+    common, own = (load_file(run.checkpoints / "latest" / name) for name in (MODEL, OPTIMIZER))
+    assert all((own[f"{name}|weight@0"] == weight).all() for name, weight in common.items())
+
+
+def test_weights_that_are_common_are_not_moved_again_by_an_evaluation_that_was_due(run_with):
+    """Stopped in its last step, after which only the evaluation is left."""
+    settings = ("sync.mode=diloco", "training.steps=3")
+    run_with(*settings, interruption=StopAfter(3))
+    _, run = run_with(*settings)
+    _, straight = run_with(*settings, name="straight")
+    resumed, whole = (load_file(each.checkpoints / "latest" / MODEL) for each in (run, straight))
+    assert all((resumed[name] == weight).all() for name, weight in whole.items())
+
+
 def test_wall_time_that_is_over_when_a_window_goes_on_loses_nothing_of_it(run_with):
     settings = ("sync.mode=local", "training.steps=50")
     run_with(*settings, interruption=StopAfter(3))

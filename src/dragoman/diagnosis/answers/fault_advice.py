@@ -8,7 +8,13 @@ import shlex
 from collections.abc import Sequence
 
 from dragoman.checkpoints.names import folder_of
-from dragoman.diagnosis.commands import is_in_progress, other_launcher, setting_line, train_command
+from dragoman.diagnosis.commands import (
+    is_in_progress,
+    line_for,
+    other_launcher,
+    setting_line,
+    train_command,
+)
 from dragoman.diagnosis.findings import Advice
 from dragoman.diagnosis.learning.remedies import (
     less_memory,
@@ -188,7 +194,8 @@ def _cheaper(run: RunFacts) -> list[Advice]:
         return [] if is_in_progress(run) else [_start_again(run, down_s)]
     settings = run.config.checkpoints
     if settings.every_steps:
-        line = setting_line("checkpoints.every_steps", max(1, settings.every_steps // MORE_OFTEN))
+        every_steps = max(1, settings.every_steps // MORE_OFTEN)
+        line = line_for(run, "checkpoints.every_steps", every_steps)
     else:
         line = setting_line("checkpoints.lost_minutes", settings.lost_minutes / MORE_OFTEN)
     saves_s = (history.cost_s - down_s) * (1 - 1 / MORE_OFTEN)

@@ -9,7 +9,7 @@ from dragoman.config import PRESETS, Config, ModelSettings, TextSource
 from dragoman.diagnosis.commands import (
     in_start_folder,
     limits_beyond,
-    setting_line,
+    line_for,
     train_command,
     with_settings,
 )
@@ -94,7 +94,7 @@ def evaluate_more(run: RunFacts, least: int) -> list[Advice]:
         Advice(
             f"Evaluate more often, every {often:,} steps instead of every {every:,}: with fewer "
             f"than {least} evaluations after the warm-up nobody can tell how the model does.",
-            setting_line("evaluation.every_steps", often)
+            line_for(run, "evaluation.every_steps", often)
             if is_finished(run)
             else train_command(run, change),
         )

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from dragoman.diagnosis.commands import (
+    line_for,
     other_launcher,
-    setting_line,
     start_options,
     train_command,
 )
@@ -88,7 +88,7 @@ def hosts_named(run: RunFacts, who: str) -> list[str]:
 def with_setting(run: RunFacts, key: str, value: object) -> str:
     """Returns the command that goes on with this setting; a line for the next recipe where the run
     has ended."""
-    return setting_line(key, value) if has_ended(run) else train_command(run, {key: value})
+    return line_for(run, key, value) if has_ended(run) else train_command(run, {key: value})
 
 
 def save_less_often(run: RunFacts) -> Advice:
