@@ -62,10 +62,10 @@ def webhook_server() -> Iterator[Webhook]:
             if webhook.answers:
                 webhook.answers.pop(0)(self)
                 return
-            status(200)(self)
-            with webhook.arrived:
+            with webhook.arrived:  # before the answer, after which its sender may look
                 webhook.messages.append(body)
                 webhook.arrived.notify_all()
+            status(200)(self)
 
         def do_GET(self) -> None:
             raise AssertionError("a message came as a GET")
