@@ -32,6 +32,7 @@ FLOW = [
     "report",
     "export",
     "serve",
+    "watch",
     "check",
     "plan",
     "comparison",
@@ -100,6 +101,8 @@ TORCH_FREE = [
     "dragoman.distributed.pulse",
     "dragoman.telemetry.read.events",
     "dragoman.report.write",
+    "dragoman.watch.run_watch",
+    "dragoman.watch.terminal",
     "dragoman.comparison.compare",
 ]
 
