@@ -36,7 +36,6 @@ FLOW = [
     "check",
     "plan",
     "comparison",
-    "watch",
     "api",
     "cli",
     "__main__",
