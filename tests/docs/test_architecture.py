@@ -32,6 +32,7 @@ FLOW = [
     "report",
     "export",
     "serve",
+    "watch",
     "check",
     "plan",
     "comparison",

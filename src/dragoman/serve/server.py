@@ -6,6 +6,7 @@ Nothing here knows what is served: `dragoman serve` and `dragoman watch --web` s
 import asyncio
 import signal
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -118,6 +119,9 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Ends after a signal with code 0; uvicorn would raise the signal again."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals are for the main thread alone
+            return
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)

@@ -16,6 +16,10 @@ def cpu_utilization(curves: Sequence[HostCurve]) -> Chart | None:
     return _utilization(curves, "CPU, all cores of a host", "cpu")
 
 
+def memory(curves: Sequence[HostCurve]) -> Chart | None:
+    return _utilization(curves, "Memory in use", "memory")
+
+
 def network_throughput(curves: Sequence[HostCurve]) -> Chart | None:
     sent, received = (
         [curve for curve in curves if curve.sensor == f"network {way}" and curve.at]
@@ -53,7 +57,7 @@ def _utilization(curves: Sequence[HostCurve], title: str, kind: str) -> Chart | 
     lines = [
         Line(
             curve.host
-            if kind == "cpu"
+            if curve.sensor == kind
             else f"{curve.host} {curve.sensor.removesuffix(' utilization')}",
             curve.at,
             curve.mean,
