@@ -109,7 +109,8 @@ def test_streams_show_what_changes_free_their_place_and_end_with_the_server(monk
             client.get("/watch.css")
         left_open = httpx.Client(base_url=server.address, timeout=60)
         open_stream = left_open.stream("GET", "/events")
-        assert next(events_of(open_stream.__enter__()))
+        kept_events = events_of(open_stream.__enter__())
+        assert next(kept_events)
     open_stream.__exit__(None, None, None)
     left_open.close()
     assert broadcast.clients == 0
@@ -141,7 +142,8 @@ def test_one_page_too_many_is_refused(monkeypatch):
         httpx.Client(base_url=server.address, timeout=60) as client,
         client.stream("GET", "/events") as stream,
     ):
-        next(events_of(stream))
+        events = events_of(stream)  # which would be closed with its last reference
+        assert next(events)
         assert client.get("/events").status_code == 503
 
 
@@ -165,7 +167,8 @@ def test_a_signal_ends_the_server_although_a_page_is_open():
                 httpx.Client(base_url=address, timeout=60) as client,
                 client.stream("GET", "/events") as stream,
             ):
-                next(events_of(stream))
+                events = events_of(stream)
+                assert next(events)
                 process.send_signal(signal.SIGINT)
                 assert process.wait(60) == 0
         finally:
