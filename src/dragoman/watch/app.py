@@ -151,6 +151,8 @@ def create_app(broadcast: Broadcast, *, is_open: bool = False) -> ASGIApp:
 
         return answer
 
+    if is_open:
+        _own_names()  # before the first client waits for it
     routes = [
         Route("/", _index),
         Route("/events", events),
@@ -198,7 +200,13 @@ def is_own_name(host: str) -> bool:
     with suppress(ValueError):
         ipaddress.ip_address(name)
         return True
-    return name.lower() in {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
+    return name.lower() in _own_names()
+
+
+@cache
+def _own_names() -> set[str]:
+    # The second one asks a name server, which can take seconds.
+    return {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
 
 
 _FILES: dict[str, tuple[Callable[[], str], str]] = {
