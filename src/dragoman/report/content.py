@@ -37,9 +37,12 @@ Finite = Annotated[float | None, BeforeValidator(finite)]
 
 
 class Content(BaseModel):
-    """Fields can be taken from those of the same name of any value: `model_validate`."""
+    """Fields can be taken from those of the same name of any value: `model_validate`. What was
+    written as JSON can be read again."""
 
-    model_config = ConfigDict(frozen=True, from_attributes=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, from_attributes=True, populate_by_name=True, use_attribute_docstrings=True
+    )
 
 
 class EvidenceFigure(Content):

@@ -1,6 +1,6 @@
 """Curves of each host's sensors over time: readings come in, few points go out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +24,21 @@ _Sensor: TypeAlias = tuple[str, str, list[tuple[Floats, Floats]]]
 def host_curves(run: RunFacts) -> list[HostCurve]:
     is_alone = is_on_one_host(run.attempts)
     found = [(host.host, *s) for host in run.hosts.values() for s in _sensors(host, is_alone)]
+    return _curves(found)
+
+
+def curves_with_memory(hosts: Iterable[HostSensors], is_alone: bool) -> list[HostCurve]:
+    """`is_alone`: there is one host, whose workers talk over its loopback. Without sensors that
+    have no reading."""
+    found = [
+        (host.host, *sensor)
+        for host in hosts
+        for sensor in (*_sensors(host, is_alone), ("memory", "%", _memory(host)))
+    ]
+    return [curve for curve in _curves(found) if curve.at]
+
+
+def _curves(found: Sequence[tuple[str, *_Sensor]]) -> list[HostCurve]:
     most = max(LEAST_POINTS_EACH, min(MOST_POINTS_EACH, MOST_POINTS // max(1, len(found))))
     return [_curve(*sensor, most) for sensor in found]
 
@@ -48,6 +63,16 @@ def _sensors(host: HostSensors, is_alone: bool) -> Iterator[_Sensor]:
         for way in ("sent", "received"):
             counted = _readings(host, f"network/{interface}/{way}_bytes_total")
             yield f"network {way}", "bytes/s", [(at, rates(values, at)) for at, values in counted]
+
+
+def _memory(host: HostSensors) -> list[tuple[Floats, Floats]]:
+    """In percent of all that the host has; what is only cached is available, and does not count."""
+    total, available = (_readings(host, f"memory/{name}_bytes") for name in ("total", "available"))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return [
+            (at, 100 * (1 - free / every))
+            for (at, every), (_, free) in zip(total, available, strict=True)
+        ]
 
 
 def _readings(host: HostSensors, name: str) -> list[tuple[Floats, Floats]]:

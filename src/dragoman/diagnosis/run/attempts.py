@@ -154,7 +154,7 @@ def attempt_of(
     evaluations, lost_evaluations = _kept_and_lost(Evaluated, tables, number, own)
     kept_saves, lost_saves = _kept_and_lost(CheckpointSaved, tables, number, own)
     ends = _ends(tables[AttemptEnded], number)
-    state, reason = _outcome(ends, lifetime, silent_s)
+    state, reason = outcome_of(ends, len(lifetime.recorded_ranks), lifetime.longest_gap_s, silent_s)
     return Attempt(
         **vars(lifetime),
         number=number,
@@ -209,18 +209,20 @@ def _ends(table: Table, number: int) -> list[End]:
     return sorted(ends, key=lambda end: (end.at, end.rank))
 
 
-def _outcome(ends: Sequence[End], lifetime: Lifetime, silent_s: float) -> tuple[AttemptState, str]:
-    """Returns what became of an attempt, and why."""
+def outcome_of(
+    ends: Sequence[End], recorded_ranks: int, longest_gap_s: float, silent_s: float
+) -> tuple[AttemptState, str]:
+    """Returns what became of an attempt, and why. `ends`: in order of time."""
     failures = [end for end in ends if end.event.state == "failed"]
     if failures:
         # The first rank to fail has the cause; the others then fail for want of it.
         first = failures[0]
-        rank = f"rank {first.rank}: " if len(lifetime.recorded_ranks) > 1 else ""
+        rank = f"rank {first.rank}: " if recorded_ranks > 1 else ""
         return "failed", rank + first.event.reason
     if ends:
         event = ends[0].event
         return "finished" if event.state == "finished" else "preempted", event.reason
-    if silent_s > max(SILENCE_S, SILENCE_OVER_LONGEST_GAP * lifetime.longest_gap_s):
+    if silent_s > max(SILENCE_S, SILENCE_OVER_LONGEST_GAP * longest_gap_s):
         return "broken off", "it recorded no end: killed, out of memory or a power cut"
     return "training", ""
 

@@ -117,11 +117,7 @@ def read_run(
     run: RunDir, read_at: float, progress: Callable[[int], None] = lambda read_bytes: None
 ) -> RunRecord:
     """`read_at` is the present, in seconds since 1970; `progress` is called with bytes read."""
-    if not run.config.is_file():
-        raise UserError(
-            f"{run.root}: is not a run directory, it holds no config.toml; "
-            "the folder runs holds what was trained here"
-        )
+    refuse_other_folders(run)
     config, unreadable = read_settings(run.config)
 
     def read(path: Path, model: type[Content]) -> Content | None:
@@ -151,7 +147,7 @@ def read_run(
     status = read(run.status, _Status)
     return RunRecord(
         directory=_named(run),
-        config=_with_prices(_with_chosen_sync(config, tables), tables),
+        config=with_prices(_with_chosen_sync(config, tables), _newest_forecast(tables)),
         passport=data.data if data else None,
         members={each.attempt: each.members for each in attendance},
         versions=attendance[-1].versions if attendance else {},
@@ -166,6 +162,23 @@ def read_run(
     )
 
 
+def refuse_other_folders(run: RunDir) -> None:
+    if not run.config.is_file():
+        raise UserError(
+            f"{run.root}: is not a run directory, it holds no config.toml; "
+            "the folder runs holds what was trained here"
+        )
+
+
+def read_members(run: RunDir) -> dict[int, list[Member]]:
+    """Returns who took part in each attempt; none where the manifest is damaged or not there."""
+    try:
+        manifest = _ManifestAttempts.model_validate(read_json(run.manifest))
+    except (CorruptFileError, ValidationError):
+        return {}
+    return {each.attempt: each.members for each in manifest.attempts}
+
+
 def _with_chosen_sync(config: Config, tables: RunTables) -> Config:
     """Returns the config with what `sync.mode` auto has chosen last, if it is auto."""
     chosen = tables[SyncChosen]["settings"]
@@ -177,13 +190,14 @@ def _with_chosen_sync(config: Config, tables: RunTables) -> Config:
         return config
 
 
-def _with_prices(config: Config, tables: RunTables) -> Config:
-    """Returns the config with the mean price of the hosts, where the host list had prices."""
+def _newest_forecast(tables: RunTables) -> ForecastMade | None:
     made = tables[ForecastMade]
-    if not len(made):
-        return config
-    (newest,) = events_at(ForecastMade, made, [len(made) - 1])
-    if not newest.host_prices or not newest.hosts:
+    return events_at(ForecastMade, made, [len(made) - 1])[0] if len(made) else None
+
+
+def with_prices(config: Config, newest: ForecastMade | None) -> Config:
+    """Returns the config with the mean price of the hosts, where the host list had prices."""
+    if newest is None or not newest.host_prices or not newest.hosts:
         return config
     mean = sum(newest.host_prices.values()) / len(newest.hosts)
     cost = config.cost.model_copy(update={"host_per_hour": mean})

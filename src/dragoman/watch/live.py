@@ -1,0 +1,531 @@
+"""A run at this moment: its events come in as they are written, `Now` goes out.
+
+Everything that is held is bounded: sums over two seconds each for the curves of the last minutes,
+the last steps of each rank, the last readings of each host.
+"""
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from dragoman.config import Config, CostSettings
+from dragoman.diagnosis.run.attempts import End, outcome_of
+from dragoman.diagnosis.run.hosts import HostSensors
+from dragoman.diagnosis.run.record import Member, with_prices
+from dragoman.report.content import HostCurve, Report, StateName, finite
+from dragoman.report.curves import points
+from dragoman.report.host_curves import curves_with_memory
+from dragoman.report.state import in_words
+from dragoman.rundir import RunDir
+from dragoman.telemetry.clocks import Comparisons, Timeline
+from dragoman.telemetry.events import (
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointSaved,
+    ClockOffset,
+    Evaluated,
+    ForecastMade,
+    Incident,
+    SensorReading,
+    Stamped,
+    StepDone,
+)
+from dragoman.telemetry.read.tables import Table, merge_orders
+from dragoman.telemetry.record.status import Status
+from dragoman.watch import happenings
+from dragoman.watch.content import Happening, Now, RankNow, RecentSteps
+from dragoman.watch.time_left import Pace, evaluations_left, time_left
+
+WINDOW_S = 600.0
+BIN_S = 2.0
+LAST_STEPS = 32
+"""Of each rank: what its mean step is made of."""
+MOST_CLOCKS = 200
+MOST_HAPPENINGS = 48
+MOST_READINGS = 1200
+SILENT_S = 10.0
+"""A rank that does nothing for this long, and for so many of its steps, while others go on, is
+named."""
+SILENT_STEPS = 5.0
+ALIVE_S = 4.0
+PREPARING_S = 600.0
+"""So long the word of a command that prepares another attempt is believed."""
+_SENSORS = ("cpu/percent", "memory/total_bytes", "memory/available_bytes")
+_DEVICE_SENSORS = ("/utilization_percent", "/sent_bytes_total", "/received_bytes_total")
+_MOST_AT = 1e11
+_BEATS = (StepDone, SensorReading, Evaluated, CheckpointSaved)
+
+
+class _Reading(NamedTuple):
+    at: float
+    monotonic_at: float
+    values: dict[str, float]
+
+
+@dataclass
+class _Bin:
+    """The steps that ended within `BIN_S`."""
+
+    number: int
+    at: float = 0.0
+    step: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    losses: int = 0
+    loss: float = 0.0
+
+    def add(self, at: float, done: StepDone) -> None:
+        self.at, self.step = at, done.step
+        self.steps += 1
+        self.seconds += done.step_s
+        if math.isfinite(done.loss):
+            self.losses += 1
+            self.loss += done.loss
+
+    @property
+    def mean_loss(self) -> float:
+        return self.loss / self.losses if self.losses else math.nan
+
+
+@dataclass
+class _Rank:
+    """One file of events."""
+
+    wall_ahead_s: float
+    start: AttemptStarted | None = None
+    first_monotonic_at: float = math.inf
+    last_monotonic_at: float = -math.inf
+    beat_monotonic_at: float = 0.0
+    """Of its last event of a kind that comes again and again."""
+    last_at: float = 0.0
+    stepped_at: float = 0.0
+    longest_gap_s: float = 0.0
+    seen_at: float | None = None
+    """When the watcher saw it grow, on the watcher's clock; None: not since watching began."""
+    end: AttemptEnded | None = None
+    is_silent: bool = False
+    steps: deque[StepDone] = field(default_factory=lambda: deque(maxlen=LAST_STEPS))
+    bins: deque[_Bin] = field(default_factory=lambda: deque(maxlen=round(WINDOW_S / BIN_S)))
+    clocks: deque[tuple[float, ClockOffset]] = field(
+        default_factory=lambda: deque(maxlen=MOST_CLOCKS)
+    )
+
+    @property
+    def step_s(self) -> float:
+        return math.fsum(s.step_s for s in self.steps) / len(self.steps) if self.steps else math.nan
+
+    def silent_s(self, now: float) -> float:
+        """By the watcher's clock alone once it saw the file grow: another host's may differ."""
+        return max(0.0, now - (self.last_at if self.seen_at is None else self.seen_at))
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is known of a run beside its events."""
+
+    run: RunDir
+    config: Config | None = None
+    members: Mapping[int, Sequence[Member]] = field(default_factory=dict)
+    """By attempt."""
+    status: Status = field(default_factory=Status)
+    report: Report | None = None
+    trouble: str = ""
+
+
+class LiveRun:
+    """What the events of a run say so far. `add` what `EventTail` finds, then ask for `now`."""
+
+    def __init__(self) -> None:
+        self.attempt = 0
+        self.seen_attempts: set[int] = set()
+        self._ranks: dict[int, _Rank] = {}
+        self._bins_before: list[_Bin] = []
+        self._readings: dict[tuple[int, int], deque[_Reading]] = {}
+        self._reading_hosts: dict[tuple[int, int], str] = {}
+        self._happened: dict[object, Happening] = {}
+        self._skipped = 0
+        self._ends: dict[int, list[End]] = {}
+        self._evaluated: Evaluated | None = None
+        self._evaluation_s: deque[float] = deque(maxlen=10)
+        self._forecast: ForecastMade | None = None
+
+    def add(
+        self, attempt: int, rank: int, events: Sequence[Stamped], is_anew: bool, now: float
+    ) -> None:
+        """`is_anew`: the file is read for the first time, or another has taken its place; then its
+        events may be old, and say nothing about whether anyone is alive now."""
+        possible = [stamped for stamped in events if _is_possible(stamped)]
+        if attempt < self.attempt and attempt not in self.seen_attempts:
+            return
+        if attempt > self.attempt:
+            self._begin(attempt)
+        if attempt == self.attempt and (is_anew or rank not in self._ranks):
+            self._ranks.pop(rank, None)
+            self._readings.pop((attempt, rank), None)
+        if not possible:
+            return
+        first = possible[0]
+        state = _Rank(first.wall_at - first.monotonic_at)
+        if attempt == self.attempt:
+            state = self._ranks.setdefault(rank, state)
+            if not is_anew:
+                state.seen_at = now
+        for stamped in possible:
+            self._note_head(state, stamped)
+        places = self._placed(rank, state, possible)
+        for stamped, at in zip(possible, places, strict=True):
+            self._note(attempt, rank, state, stamped, at)
+
+    def notice_silence(self, now: float) -> None:
+        """Notes ranks that have fallen silent while others go on, or that are back."""
+        if self._ends.get(self.attempt):
+            return
+        for rank, state in self._ranks.items():
+            others = [other for number, other in self._ranks.items() if number != rank]
+            silent_s = state.silent_s(now)
+            step_s = state.step_s if state.steps else 0.0
+            limit_s = max(SILENT_S, SILENT_STEPS * step_s)
+            if (self.attempt, rank) in self._readings:
+                # It reads sensors, whatever else goes on: then its process is gone or cut off.
+                others_go_on = any(other.silent_s(now) < ALIVE_S for other in others)
+            else:
+                ahead_s = max((o.stepped_at - state.stepped_at for o in others), default=0.0)
+                others_go_on = bool(state.steps) and ahead_s > limit_s
+            is_silent = silent_s > limit_s and others_go_on
+            if is_silent and not state.is_silent:
+                state.is_silent = True
+                key = "silent", self.attempt, rank, state.last_at
+                self._happened[key] = happenings.silent(state.last_at, rank, self._host(rank))
+            elif state.is_silent and silent_s < ALIVE_S:
+                state.is_silent = False
+                key = "back", self.attempt, rank, state.last_at
+                self._happened[key] = happenings.back(state.last_at, rank, self._host(rank))
+
+    def now(self, at: float, about: Surroundings) -> Now:
+        config, report, status = about.config, about.report, about.status
+        leading = self._ranks[min(self._ranks)] if self._ranks else None
+        last = leading.steps[-1] if leading and leading.steps else None
+        first_step = leading.start.first_step if leading and leading.start else 1
+        step = last.step if last else (first_step - 1 if leading else status.step)
+        planned = config.training.steps if config else None
+        name, reason = self._state(at, status)
+        members = list(about.members.get(self.attempt, []))
+        bins = self._recent_bins(leading)
+        left = None
+        if name == "training" and planned is not None and config:
+            left = time_left(
+                [Pace(each.steps, each.seconds) for each in leading.bins] if leading else [],
+                max(0, planned - step),
+                self._evaluations_s(report)
+                * evaluations_left(step, planned, config.evaluation.every_steps),
+            )
+        has_interval = left is not None and left.high > left.low
+        bleu, bleu_step = self._bleu(status, report)
+        cost = _cost(config, self._forecast, report)
+        timed_s = math.fsum(s.step_s for s in leading.steps) if leading else 0.0
+        return Now(
+            name=config.name if config else about.run.root.resolve().name,
+            run=str(about.run.root),
+            at=at,
+            state=name,
+            sentence=self._sentence(at, name, reason, step, planned, left and left.value, about),
+            trouble=about.trouble,
+            attempt=self.attempt,
+            ranks_expected=max(
+                [
+                    *(r.start.ranks for r in self._ranks.values() if r.start),
+                    *(len(members), len(self._ranks)),
+                ]
+            ),
+            step=step,
+            planned_steps=planned,
+            epoch=last.epoch if last else None,
+            loss=last.loss if last else status.loss,
+            learning_rate=last.learning_rate if last else None,
+            tokens_per_s=(
+                sum(s.tokens for s in leading.steps) / timed_s if leading and timed_s else None
+            ),
+            bleu=bleu,
+            bleu_step=bleu_step,
+            left_s=left.value if left else None,
+            left_low_s=left.low if left and has_interval else None,
+            left_high_s=left.high if left and has_interval else None,
+            spent=self._spent(report, cost.host_per_hour),
+            currency=cost.currency,
+            ranks=[
+                _rank_now(rank, state, self._host(rank, members), at)
+                for rank, state in sorted(self._ranks.items())
+            ],
+            recent=RecentSteps(
+                at=[round(each.at, 3) for each in bins],
+                step=[each.step for each in bins],
+                loss=points([each.mean_loss for each in bins]),
+                step_s=points([each.seconds / each.steps for each in bins]),
+            ),
+            hosts=self._curves(),
+            happenings=self._timeline(report),
+        )
+
+    def _begin(self, attempt: int) -> None:
+        if self._ranks:
+            self._bins_before = self._recent_bins(self._ranks[min(self._ranks)])
+        self.attempt, self._ranks = attempt, {}
+        self.seen_attempts.add(attempt)
+        newest = sorted(self.seen_attempts)[-2:]
+        self._readings = {key: own for key, own in self._readings.items() if key[0] in newest}
+
+    def _note_head(self, state: _Rank, stamped: Stamped) -> None:
+        """Notes what is needed to put the other events on one clock."""
+        if isinstance(stamped.event, AttemptStarted):
+            state.start = stamped.event
+            state.wall_ahead_s = stamped.wall_at - stamped.monotonic_at
+        elif isinstance(stamped.event, ClockOffset):
+            known_at = state.clocks[-1][0] if state.clocks else -math.inf
+            if stamped.monotonic_at > known_at:
+                state.clocks.append((stamped.monotonic_at, stamped.event))
+
+    def _placed(self, rank: int, state: _Rank, events: Sequence[Stamped]) -> list[float]:
+        """Returns when each event was, on rank 0's clock."""
+        comparisons = {}
+        if state.clocks:
+            own = [(at, c.monotonic_offset_s, c.error_s) for at, c in state.clocks]
+            comparisons[rank] = Comparisons(*np.array(own).T)
+        ahead_s = {rank: state.wall_ahead_s}
+        if zero := self._ranks.get(0):
+            ahead_s[0] = zero.wall_ahead_s
+        placed = Timeline(ahead_s, comparisons).place(
+            rank, np.array([stamped.monotonic_at for stamped in events])
+        )
+        return [float(at) for at in placed]
+
+    def _note(self, attempt: int, rank: int, state: _Rank, stamped: Stamped, at: float) -> None:
+        event = stamped.event
+        if isinstance(event, _BEATS):
+            gap_s = stamped.monotonic_at - state.beat_monotonic_at
+            state.longest_gap_s = max(state.longest_gap_s, gap_s if state.beat_monotonic_at else 0)
+            state.beat_monotonic_at = stamped.monotonic_at
+        state.first_monotonic_at = min(state.first_monotonic_at, stamped.monotonic_at)
+        state.last_monotonic_at = max(state.last_monotonic_at, stamped.monotonic_at)
+        state.last_at = max(state.last_at, at)
+        match event:
+            case StepDone():
+                state.steps.append(event)
+                state.stepped_at = at
+                number = int(at // BIN_S)
+                if not state.bins or state.bins[-1].number < number:
+                    state.bins.append(_Bin(number))
+                state.bins[-1].add(at, event)
+            case SensorReading(values=values):
+                kept = {name: value for name, value in values.items() if _is_shown(name)}
+                readings = self._readings.setdefault((attempt, rank), deque(maxlen=MOST_READINGS))
+                readings.append(_Reading(at, stamped.monotonic_at, kept))
+                while readings[0].at < at - WINDOW_S:
+                    readings.popleft()
+                self._reading_hosts[attempt, rank] = state.start.host if state.start else ""
+            case AttemptStarted():
+                starts = [r.start for _, r in sorted(self._ranks.items()) if r.start]
+                hosts = list(dict.fromkeys(s.host for s in starts if s.host))
+                before = self._happened.get(("started", attempt))
+                self._happened["started", attempt] = happenings.started(
+                    min(at, before.at) if before else at,
+                    *(attempt, event.first_step, event.ranks, hosts),
+                )
+            case Evaluated():
+                key = "evaluated", attempt, event.step
+                if key not in self._happened or event.bleu is not None:
+                    self._evaluation_s.append(event.seconds)
+                    self._happened[key] = happenings.evaluated(at, event)
+                if event.bleu is not None:
+                    self._evaluated = event
+            case CheckpointSaved():
+                self._happened["saved"] = happenings.saved(at, event)
+            case Incident(category="update-skipped"):
+                if rank == min(self._ranks, default=rank):  # the others record the same
+                    self._skipped += 1
+                self._happened["skipped"] = happenings.incident(at, event, self._skipped)
+            case Incident():
+                self._happened.setdefault((attempt, event), happenings.incident(at, event))
+            case ForecastMade():
+                self._forecast = event
+            case AttemptEnded():
+                self._note_end(attempt, rank, state, event, at)
+
+    def _note_end(
+        self, attempt: int, rank: int, state: _Rank, event: AttemptEnded, at: float
+    ) -> None:
+        state.end = event
+        ends = [end for end in self._ends.get(attempt, []) if end.rank != rank]
+        ends = sorted([*ends, End(at, rank, event)], key=lambda end: (end.at, end.rank))
+        self._ends[attempt] = ends
+        name, reason = outcome_of(ends, max(len(self._ranks), len(ends)), 0.0, 0.0)
+        self._happened["ended", attempt] = happenings.ended(
+            ends[0].at, attempt, event.step, name, reason
+        )
+        if event.cause == "lost-rank" and event.culprit_rank is not None:
+            key = "lost", attempt, event.culprit_rank
+            host = event.culprit_host or self._host(event.culprit_rank)
+            self._happened.setdefault(key, happenings.lost(at, event.culprit_rank, host))
+
+    def _state(self, now: float, status: Status) -> tuple[StateName, str]:
+        if not self._ranks:
+            return "preparing", ""
+        ends = self._ends.get(self.attempt, [])
+        silent_s = min(state.silent_s(now) for state in self._ranks.values())
+        alive_at = status.heartbeat_at or 0.0
+        last_at = max(state.last_at for state in self._ranks.values())
+        if status.state == "preparing" and alive_at > last_at and now - alive_at < PREPARING_S:
+            return "preparing", ""
+        longest_gap_s = max(state.longest_gap_s for state in self._ranks.values())
+        silent_s = min(silent_s, max(0.0, now - alive_at))
+        return outcome_of(ends, len(self._ranks), longest_gap_s, silent_s)
+
+    def _sentence(
+        self,
+        now: float,
+        name: StateName,
+        reason: str,
+        step: int,
+        planned: int | None,
+        left_s: float | None,
+        about: Surroundings,
+    ) -> str:
+        report = about.report
+        if name == "preparing" and self._ranks:
+            return f"It is preparing attempt {self.attempt + 1}, after step {step:,}."
+        knows_how_to_go_on = (
+            report is not None
+            and name in ("preempted", "failed", "broken off", "finished")
+            and (report.state.name, len(report.attempts)) == (name, self.attempt)
+        )
+        if report and knows_how_to_go_on:
+            return report.state.sentence
+        silent_s = min((state.silent_s(now) for state in self._ranks.values()), default=0.0)
+        return in_words(name, reason, step, planned, silent_s, left_s)
+
+    def _host(self, rank: int, members: Sequence[Member] = ()) -> str:
+        state = self._ranks.get(rank)
+        if state and state.start and state.start.host:
+            return state.start.host
+        return members[rank].host if rank < len(members) else ""
+
+    def _recent_bins(self, leading: _Rank | None) -> list[_Bin]:
+        own = list(leading.bins) if leading else []
+        before = [each for each in self._bins_before if not own or each.at < own[0].at]
+        every = before + own
+        return [each for each in every if each.at > every[-1].at - WINDOW_S]
+
+    def _curves(self) -> list[HostCurve]:
+        by_host: dict[str, list[Table]] = {}
+        newest_at = max((own[-1].at for own in self._readings.values()), default=0.0)
+        for key, readings in sorted(self._readings.items()):
+            host = self._reading_hosts.get(key) or f"the host of rank {key[1]}"
+            recent = [reading for reading in readings if reading.at >= newest_at - WINDOW_S]
+            if recent:
+                by_host.setdefault(host, []).append(_table(recent))
+        hosts = {state.start.host for state in self._ranks.values() if state.start}
+        sensors = (HostSensors(host, tables) for host, tables in by_host.items())
+        return curves_with_memory(sensors, is_alone=len(hosts | set(by_host)) <= 1)
+
+    def _bleu(self, status: Status, report: Report | None) -> tuple[float | None, int | None]:
+        known = (
+            [(e.step, e.bleu) for e in report.evaluations if e.bleu is not None] if report else []
+        )
+        if self._evaluated:
+            return self._evaluated.bleu, self._evaluated.step
+        if known:
+            return known[-1][1], known[-1][0]
+        return status.bleu, None
+
+    def _evaluations_s(self, report: Report | None) -> float:
+        """Returns the mean of the last ones; 0 where there was none."""
+        seconds = list(self._evaluation_s)
+        if not seconds and report:
+            seconds = [evaluation.seconds for evaluation in report.evaluations[-10:]]
+        return math.fsum(seconds) / len(seconds) if seconds else 0.0
+
+    def _spent(self, report: Report | None, host_per_hour: float) -> float | None:
+        if not host_per_hour or (self.attempt > 1 and not report):
+            return None
+        others = [a for a in report.attempts if a.attempt != self.attempt] if report else []
+        host_s = math.fsum(a.wall_s * max(1, len(a.hosts)) for a in others)
+        if self._ranks:
+            leading = self._ranks[min(self._ranks)]
+            hosts = {state.start.host for state in self._ranks.values() if state.start}
+            own_s = max(0.0, leading.last_monotonic_at - leading.first_monotonic_at)
+            host_s += own_s * max(1, len(hosts))
+        return host_s / 3600 * host_per_hour
+
+    def _timeline(self, report: Report | None) -> list[Happening]:
+        before = happenings.earlier(report, self.seen_attempts) if report else ()
+        every = sorted([*before, *self._happened.values()], key=lambda each: each.at)
+        if len(self._happened) > 4 * MOST_HAPPENINGS:
+            newest = sorted(self._happened.items(), key=lambda item: item[1].at)
+            self._happened = dict(newest[-2 * MOST_HAPPENINGS :])
+        return every[-MOST_HAPPENINGS:]
+
+
+def _cost(
+    config: Config | None, forecast: ForecastMade | None, report: Report | None
+) -> CostSettings:
+    """Returns the settings with the price of the host list, where there was one."""
+    if config is None:
+        return CostSettings()
+    if forecast or report is None:
+        return with_prices(config, forecast).cost
+    price = report.settings.get("cost", {}).get("host_per_hour", config.cost.host_per_hour)
+    return config.cost.model_copy(update={"host_per_hour": price})
+
+
+def _rank_now(rank: int, state: _Rank, host: str, now: float) -> RankNow:
+    steps = list(state.steps)
+    parts = merge_orders(step.parts_s for step in steps)
+    return RankNow(
+        rank=rank,
+        host=host,
+        device=state.start.device if state.start else "",
+        step=steps[-1].step if steps else 0,
+        silent_s=round(state.silent_s(now), 3),
+        step_s=finite(state.step_s),
+        parts_s={
+            part: math.fsum(_possible_s(step.parts_s.get(part, 0.0)) for step in steps) / len(steps)
+            for part in parts
+        },
+    )
+
+
+def _table(readings: Sequence[_Reading]) -> Table:
+    names = merge_orders(reading.values for reading in (readings[0], readings[-1]))
+    return Table(
+        {
+            "at": np.array([reading.at for reading in readings]),
+            "monotonic_at": np.array([reading.monotonic_at for reading in readings]),
+        },
+        {
+            "values": {
+                name: np.array([r.values.get(name, math.nan) for r in readings]) for name in names
+            }
+        },
+    )
+
+
+def _is_shown(sensor: str) -> bool:
+    return sensor in _SENSORS or sensor.endswith(_DEVICE_SENSORS)
+
+
+def _is_possible(stamped: Stamped) -> bool:
+    """Whether its times can be: a damaged line must not stand out of the curves for ten minutes."""
+    moments = (stamped.wall_at, stamped.monotonic_at)
+    if not all(0 <= moment < _MOST_AT for moment in moments):
+        return False
+    event = stamped.event
+    if isinstance(event, StepDone):
+        return event.step >= 1 and 0 <= event.step_s < 1e9
+    return True
+
+
+def _possible_s(seconds: float) -> float:
+    return seconds if 0 <= seconds < 1e9 else 0.0
