@@ -12,7 +12,7 @@ from browser.test_report_page import color_of
 from digits_language import write_recipe
 from labs import lab
 from processes import ENDLESS, start_dragoman, wait_for_step, worker_processes
-from unit.report.fake_run import FakeRun, started, step
+from unit.report.fake_run import MONOTONIC_AT, WALL_AT, FakeRun, started, step
 from unit.watch.watched_values import AT, FakeWatch, changes_of, watched, with_verdict
 from watch_server import WatchServer
 
@@ -349,6 +349,45 @@ def test_a_run_of_a_newer_version_is_said(opened, served, tmp_path):
     seen = opened(served(RunWatch(run.directory)))
 
     seen.has(".banner", "newer")
+
+
+def steps_over_a_link(first: int, last: int, begun_s: float, communication_s: float):
+    """Of ranks that compute for a second each step."""
+    parts_s = {"data": 0.01, "forward": 0.3, "backward": 0.6, "optimizer": 0.09}
+    for place, number in enumerate(range(first, last + 1), start=1):
+        yield (
+            begun_s + place * (1.0 + communication_s),
+            step(
+                number,
+                1.0 + communication_s,
+                parts_s=parts_s | {"communication": communication_s},
+                traffic_bytes={"sent": 3.7e8, "received": 3.7e8, "predicted": 3.65e8},
+            ),
+        )
+
+
+def test_a_run_that_comes_to_wait_for_the_network_turns_red_while_it_is_watched(
+    opened, served, tmp_path
+):
+    run = FakeRun(tmp_path / "run").with_manifest()
+    for rank in range(2):
+        steps = steps_over_a_link(1, 100, 0.0, 0.02)
+        run.with_events([(0.0, started(rank=rank, ranks=2)), *steps], rank=rank)
+    seen = opened(served(RunWatch(run.directory)))
+    assert "good" in seen.has(NETWORK, "compute-bound").get_attribute("class")
+
+    for rank in range(2):
+        lines = (
+            to_line(Stamped(WALL_AT + at, MONOTONIC_AT + at, event))
+            for at, event in steps_over_a_link(101, 300, 102.0, 4.0)
+        )
+        append(run, "".join(lines), rank)
+
+    card = seen.has(NETWORK, "network-bound")
+    assert "poor" in card.get_attribute("class")
+    assert re.search(r"since \d\d:\d\d:\d\d; before: compute-bound", card.inner_text())
+    seen.has("section.poor[id$='-network']", "The network is the bottleneck")
+    seen.has("#announced", "network-bound")
 
 
 @contextmanager

@@ -151,7 +151,8 @@ def answers_html(watched: Watched, anchor_prefix: str) -> str:
         # Where it cannot be read, the banner says why.
         return "" if watched.now.trouble else '<p class="quiet">The answers are worked out …</p>'
     document = document_of(watched.report)
-    notes = {change.key: _since(change) for change in watched.changes}
+    # A figure is another one all the time.
+    notes = {c.key: "" if c.health == "fact" else _since(c) for c in watched.changes}
     return (
         f"{cards_html(document.questions, anchor_prefix, notes)}\n"
         f"{to_do_html(document.to_do, anchor_prefix)}"

@@ -81,9 +81,10 @@
       if (code.innerHTML !== newCode.innerHTML) code.innerHTML = newCode.innerHTML;
       return;
     }
-    const verdict = (card) =>
-      card.className + card.querySelector(".short").textContent
-      + card.querySelector(".verdict").textContent;
+    // A figure, such as the time that has passed, is another one all the time.
+    const verdict = (card) => card.matches(".fact")
+      ? card.className
+      : card.className + card.querySelector(".verdict").textContent;
     const isChanged = old.matches(".card") && verdict(old) !== verdict(fresh);
     const isNewState = old.matches(".state") && old.dataset.state !== fresh.dataset.state;
     adopt(old, fresh);
