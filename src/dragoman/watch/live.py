@@ -152,6 +152,8 @@ class LiveRun:
         self._evaluated: Evaluated | None = None
         self._evaluation_s: deque[float] = deque(maxlen=10)
         self._forecast: ForecastMade | None = None
+        self._drawn: tuple[RecentSteps, list[HostCurve]] | None = None
+        """The curves, until there are more events."""
 
     def add(
         self, attempt: int, rank: int, events: Sequence[Stamped], is_anew: bool, now: float
@@ -168,6 +170,7 @@ class LiveRun:
             self._readings.pop((attempt, rank), None)
         if not possible:
             return
+        self._drawn = None
         first = possible[0]
         state = _Rank(first.wall_at - first.monotonic_at)
         if attempt == self.attempt:
@@ -214,7 +217,7 @@ class LiveRun:
         planned = config.training.steps if config else None
         name, reason = self._state(at, status)
         members = list(about.members.get(self.attempt, []))
-        bins = self._recent_bins(leading)
+        recent, hosts = self._drawn = self._drawn or (_recent(self._bins(leading)), self._curves())
         left = None
         if name == "training" and planned is not None and config:
             left = time_left(
@@ -260,19 +263,14 @@ class LiveRun:
                 _rank_now(rank, state, self._host(rank, members), at)
                 for rank, state in sorted(self._ranks.items())
             ],
-            recent=RecentSteps(
-                at=[round(each.at, 3) for each in bins],
-                step=[each.step for each in bins],
-                loss=points([each.mean_loss for each in bins]),
-                step_s=points([each.seconds / each.steps for each in bins]),
-            ),
-            hosts=self._curves(),
+            recent=recent,
+            hosts=hosts,
             happenings=self._timeline(report),
         )
 
     def _begin(self, attempt: int) -> None:
         if self._ranks:
-            self._bins_before = self._recent_bins(self._ranks[min(self._ranks)])
+            self._bins_before = self._bins(self._ranks[min(self._ranks)])
         self.attempt, self._ranks = attempt, {}
         self.seen_attempts.add(attempt)
         newest = sorted(self.seen_attempts)[-2:]
@@ -412,7 +410,7 @@ class LiveRun:
             return state.start.host
         return members[rank].host if rank < len(members) else ""
 
-    def _recent_bins(self, leading: _Rank | None) -> list[_Bin]:
+    def _bins(self, leading: _Rank | None) -> list[_Bin]:
         own = list(leading.bins) if leading else []
         before = [each for each in self._bins_before if not own or each.at < own[0].at]
         every = before + own
@@ -494,6 +492,15 @@ def _rank_now(rank: int, state: _Rank, host: str, now: float) -> RankNow:
             part: math.fsum(_possible_s(step.parts_s.get(part, 0.0)) for step in steps) / len(steps)
             for part in parts
         },
+    )
+
+
+def _recent(bins: Sequence[_Bin]) -> RecentSteps:
+    return RecentSteps(
+        at=[round(each.at, 3) for each in bins],
+        step=[each.step for each in bins],
+        loss=points([each.mean_loss for each in bins]),
+        step_s=points([each.seconds / each.steps for each in bins]),
     )
 
 
