@@ -27,6 +27,10 @@ PHONE = {"width": 390, "height": 844}
 LONG_MS = 60_000
 ATTACK = '<img src=x onerror="document.title=1"><b>bold</b>'
 NETWORK = ".card[href$='-network']"
+RANGE = "document.querySelector('[data-part=recent] .plot')._fullLayout.xaxis.range"
+SHOWN_MS = f"(({RANGE}).map(at => new Date(at)).reduce((from, to) => to - from))"
+GIVEN_MS = """JSON.parse(document.querySelector('[data-part=recent] .plot + script').textContent)
+    .layout.xaxis.range.reduce((from, to) => to - from)"""
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -144,23 +148,29 @@ def test_what_a_reader_does_survives_an_update(opened, served, invented):
     fold = page.locator("details").first
     fold.locator("summary").click()
     button = page.locator("pre.command button").first
-    button.focus()
     plot = page.locator("[data-part=recent] .plot").first
     plot.scroll_into_view_if_needed()
     plot.locator(".main-svg").first.wait_for()
-    page.evaluate(
-        """() => {
-            const plot = document.querySelector("[data-part=recent] .plot");
-            const [low, high] = plot._fullLayout.xaxis.range.map((at) => new Date(at).getTime());
-            window.zoomed = [low + (high - low) / 4, low + (high - low) / 2];
-            return Plotly.relayout(plot, {"xaxis.range": window.zoomed});
-        }"""
-    )
+    box = plot.locator(".nsewdrag").first.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.3 * box["width"], middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=5)
+    page.mouse.up()
+    page.wait_for_function(f"{SHOWN_MS} < 0.5 * {GIVEN_MS}")
+    button.focus()
+    zoomed = page.evaluate(RANGE)
     before = button.bounding_box()
     later, changes = turned(invented)
 
     recent = watched().now.recent
-    moved = recent.model_copy(update={"loss": [loss + 1 for loss in recent.loss]})
+    # Time goes on, and with it the range that the server gives.
+    moved = recent.model_copy(
+        update={
+            "loss": [loss + 1 for loss in recent.loss],
+            "at": [at + 60 for at in recent.at],
+        }
+    )
     watch.shown = watched(later, changes, step=301, recent=moved)
     seen.has(".tiles dd", "301")
     seen.has(NETWORK, "network-bound")
@@ -172,13 +182,11 @@ def test_what_a_reader_does_survives_an_update(opened, served, invented):
     assert button.bounding_box()["y"] == pytest.approx(before["y"], abs=2)
     assert fold.get_attribute("open") is not None
     assert page.evaluate("document.activeElement.textContent") == "Copy"
-    assert page.evaluate(
-        """() => {
-            const range = document.querySelector("[data-part=recent] .plot")
-                ._fullLayout.xaxis.range.map((at) => new Date(at + "Z").getTime());
-            return Math.abs(range[0] - window.zoomed[0]) < 1500;
-        }"""
-    )
+    assert page.evaluate(RANGE) == zoomed
+
+    plot.locator(".nsewdrag").first.dblclick()  # shows all of it again
+    watch.shown = watched(later, changes, step=302, recent=moved)
+    page.wait_for_function(f"{SHOWN_MS} > 0.9 * {GIVEN_MS}")
 
 
 def test_a_card_that_turns_red_is_highlighted_and_announced(opened, served, invented):

@@ -5,16 +5,34 @@ const reportPage = (() => {
   // A finger on a plot scrolls the page instead of zooming the plot.
   const touched = matchMedia("(pointer: coarse)").matches;
 
-  // Drawn again with other data, a plot keeps how it was zoomed.
+  // Drawn again with other data, a plot keeps how it was zoomed. Plotly sees to that, but for an axis
+  // whose range is given and moves on: there the reader's range is kept here.
+  const zoomed = new WeakMap();
+  const noteZoom = (plot, title, change) => {
+    if ("xaxis.autorange" in change) zoomed.delete(plot);
+    else if ("xaxis.range" in change || "xaxis.range[0]" in change) {
+      zoomed.set(plot, { title, range: [...plot.layout.xaxis.range] });
+    }
+  };
+
   const draw = (plot) => {
     const { data, layout } = JSON.parse(plot.nextElementSibling.textContent);
+    const title = plot.parentElement.querySelector("h3").textContent;
+    const config = { responsive: true, displayModeBar: false };
     layout.dragmode = touched ? false : "zoom";
     layout.paper_bgcolor = layout.plot_bgcolor = "rgba(0,0,0,0)";
     layout.font.family = getComputedStyle(document.body).fontFamily;
-    layout.uirevision = plot.parentElement.querySelector("h3").textContent;
+    layout.uirevision = title;
+    if (layout.xaxis.range) {
+      config.doubleClick = "autosize";
+      const kept = zoomed.get(plot);
+      if (kept?.title === title) layout.xaxis.range = kept.range;
+    }
+    const isNew = !plot.classList.contains("drawn");
     plot.classList.add("drawn");
     plot.style.height = layout.height ? `${layout.height}px` : "";
-    return Plotly.react(plot, data, layout, { responsive: true, displayModeBar: false });
+    Plotly.react(plot, data, layout, config);
+    if (isNew) plot.on("plotly_relayout", (change) => noteZoom(plot, plot.layout.uirevision, change));
   };
 
   // Not in the page itself, where it would be dead without scripts.

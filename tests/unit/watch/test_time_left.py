@@ -44,7 +44,8 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says_although_neighbo
 
 
 @pytest.mark.parametrize(
-    ("step", "last_step", "count"), [(0, 100, 10), (9, 100, 10), (10, 100, 9), (95, 97, 1), (5, 5, 0)]
+    ("step", "last_step", "count"),
+    [(0, 100, 10), (9, 100, 10), (10, 100, 9), (95, 97, 1), (5, 5, 0)],
 )
 def test_evaluations_come_every_so_often_and_after_the_last_step(step, last_step, count):
     assert evaluations_left(step, last_step, every_steps=10) == count
