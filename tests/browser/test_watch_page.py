@@ -32,7 +32,7 @@ SHOWN_MS = f"(({RANGE}).map(at => new Date(at)).reduce((from, to) => to - from))
 GIVEN_MS = """JSON.parse(document.querySelector('[data-part=recent] .plot + script').textContent)
     .layout.xaxis.range.reduce((from, to) => to - from)"""
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(500)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_figures_move_without_a_reload_and_nothing_comes_from_elsewhere(opened, 
     seen.has(".tiles dd", "640")
     seen.has(".tiles dd", "2.125")
     seen.has(".sentence", "It goes on.")
-    page.wait_for_function("document.title.startsWith('64 %')")
+    page.wait_for_function("() => document.title.startsWith('64 %')")
     assert page.evaluate("window.isSame")
     assert page.locator(".card").count() == 11
     assert page.locator("#link").inner_text() == "Live"
@@ -157,10 +157,9 @@ def test_what_a_reader_does_survives_an_update(opened, served, invented):
     page.mouse.down()
     page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=5)
     page.mouse.up()
-    page.wait_for_function(f"{SHOWN_MS} < 0.5 * {GIVEN_MS}")
+    page.wait_for_function(f"() => {SHOWN_MS} < 0.5 * {GIVEN_MS}")
     button.focus()
     zoomed = page.evaluate(RANGE)
-    before = button.bounding_box()
     later, changes = turned(invented)
 
     recent = watched().now.recent
@@ -178,15 +177,29 @@ def test_what_a_reader_does_survives_an_update(opened, served, invented):
         """() => document.querySelector("[data-part=recent] .plot").data[0].y[0] > 4.4"""
     )
 
-    # What is above may have grown: the browser keeps in place what is looked at.
-    assert button.bounding_box()["y"] == pytest.approx(before["y"], abs=2)
     assert fold.get_attribute("open") is not None
     assert page.evaluate("document.activeElement.textContent") == "Copy"
     assert page.evaluate(RANGE) == zoomed
 
     plot.locator(".nsewdrag").first.dblclick()  # shows all of it again
     watch.shown = watched(later, changes, step=302, recent=moved)
-    page.wait_for_function(f"{SHOWN_MS} > 0.9 * {GIVEN_MS}")
+    page.wait_for_function(f"() => {SHOWN_MS} > 0.9 * {GIVEN_MS}")
+
+
+def test_what_is_looked_at_stays_in_place_when_something_above_grows(opened, served, invented):
+    watch = FakeWatch(watched(invented))
+    seen = opened(served(watch), reduced_motion="reduce")
+    seen.has(".card", "")
+    heading = seen.page.locator("[id$='-traffic'] h2")
+    heading.scroll_into_view_if_needed()
+    for plot in seen.page.locator("[id$='-traffic'] .plot").all():
+        plot.locator(".main-svg").first.wait_for()
+    before = heading.bounding_box()
+
+    watch.shown = watched(*turned(invented), sentence="It has a lot to say. " * 50)
+
+    seen.has(".sentence", "a lot to say")
+    assert heading.bounding_box()["y"] == pytest.approx(before["y"], abs=2)
 
 
 def test_a_card_that_turns_red_is_highlighted_and_announced(opened, served, invented):
@@ -395,8 +408,9 @@ def test_a_run_that_comes_to_wait_for_the_network_turns_red_while_it_is_watched(
         )
         append(run, "".join(lines), rank)
 
-    card = seen.has(NETWORK, "network-bound")
-    assert "poor" in card.get_attribute("class")
+    # Reports are renewed as often as their cost allows: on a busy machine once in some minutes.
+    card = seen.page.locator(f"{NETWORK}.poor", has_text="network-bound")
+    card.wait_for(timeout=4 * LONG_MS)
     assert re.search(r"since \d\d:\d\d:\d\d; before: compute-bound", card.inner_text())
     seen.has("section.poor[id$='-network']", "The network is the bottleneck")
     seen.has("#announced", "network-bound")
