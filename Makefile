@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo serve-demo test test-clients test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-serve bench-sync bench-telemetry bench-diagnosis bench-network bench-plan bench-translate bench-truth bench-beside clean help
+.PHONY: chaos demo serve-demo test test-clients test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-serve bench-sync bench-telemetry bench-watch bench-diagnosis bench-network bench-plan bench-translate bench-truth bench-beside clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -99,6 +99,9 @@ bench-beside: $(VENV)/.installed ## what evaluations take from training, inline 
 
 bench-telemetry: $(VENV)/.installed ## what telemetry costs a step, and how long a run takes to open
 	$(BIN)/python benchmarks/telemetry.py
+
+bench-watch: $(VENV)/.installed ## what watching costs: opening a long run, an update, nothing, the training beside it
+	$(BIN)/python benchmarks/watch.py
 
 bench-diagnosis: $(VENV)/.installed ## what the diagnosis says of runs whose truth is known
 	$(BIN)/python benchmarks/diagnosis.py

@@ -101,6 +101,8 @@ TORCH_FREE = [
     "dragoman.distributed.pulse",
     "dragoman.telemetry.read.events",
     "dragoman.report.write",
+    "dragoman.watch.run_watch",
+    "dragoman.watch.terminal",
     "dragoman.comparison.compare",
 ]
 

@@ -24,6 +24,7 @@ from dragoman.cli.setup import setup
 from dragoman.cli.train import train
 from dragoman.cli.translate import translate
 from dragoman.cli.verify_resume import verify_resume
+from dragoman.cli.watch import watch
 from dragoman.console import console_output, open_missing_streams
 from dragoman.errors import DragomanError, FailedElsewhereError, UserError
 
@@ -37,7 +38,7 @@ app = typer.Typer(
 )
 for command in (
     *(demo, config, prepare, setup, check, plan, train, verify_resume),
-    *(report, compare, evaluate, translate, serve, export, inspect),
+    *(watch, report, compare, evaluate, translate, serve, export, inspect),
 ):
     app.command()(command)
 app.command(hidden=True)(rehearse)

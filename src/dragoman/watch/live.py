@@ -208,6 +208,11 @@ class LiveRun:
                 key = "back", self.attempt, rank, state.last_at
                 self._happened[key] = happenings.back(state.last_at, rank, self._host(rank))
 
+    def signs(self) -> tuple[object, ...]:
+        """Returns what changes when something has happened that may change an answer."""
+        grave = sum(happening.health == "poor" for happening in self._happened.values())
+        return self.attempt, self._evaluated and self._evaluated.step, grave
+
     def now(self, at: float, about: Surroundings) -> Now:
         config, report, status = about.config, about.report, about.status
         leading = self._ranks[min(self._ranks)] if self._ranks else None

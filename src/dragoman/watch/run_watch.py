@@ -5,7 +5,7 @@ Nothing is ever written into the run, and no process of it is spoken to.
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -69,10 +69,10 @@ class RunWatch:
                 self._note_changes(made.report)
                 self._report = made.report
         now = self._now(at, trouble or self._report_error or self._unreadable())
-        signs = now.state, now.attempt, now.bleu_step, now.trouble, _grave(now)
-        if signs != self._signs:
-            self._analysis.notice(is_urgent=self._signs is not None)
-            self._signs = signs
+        signs = now.state, trouble, *self._live.signs()
+        if self._signs not in (None, signs):
+            self._analysis.notice(is_urgent=True)
+        self._signs = signs
         return Watched(now=now, report=self._report, changes=list(self._changes))
 
     def close(self) -> None:
@@ -197,7 +197,3 @@ def _identity(run: RunDir) -> object:
     except OSError:
         written_ns = 0
     return state.st_dev, state.st_ino, written_ns
-
-
-def _grave(now: Now) -> Sequence[object]:
-    return [happening for happening in now.happenings if happening.health == "poor"][-3:]

@@ -1,0 +1,51 @@
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def watch(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of runs, such as runs/demo.", metavar="RUN..."),
+    ],
+    web: Annotated[bool, typer.Option("--web", help="Show a page in the browser instead.")] = False,
+    host: Annotated[
+        str,
+        typer.Option(help="With --web: address to listen on; 0.0.0.0 lets other machines in."),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="With --web: port; 0: any that is free.")
+    ] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="With --web: print the address, open no browser.")
+    ] = False,
+) -> None:
+    """Watch runs as they happen, in this terminal or on a page: figures, machines, verdicts.
+
+    Example: dragoman watch runs/demo
+    """
+    from dragoman.diagnosis.run.record import refuse_other_folders
+    from dragoman.errors import UserError
+    from dragoman.rundir import RunDir
+
+    directories = [RunDir(run) for run in runs]
+    for run in directories:
+        refuse_other_folders(run)
+    if not web:
+        from dragoman.watch.terminal import watch_in_terminal
+
+        watch_in_terminal(directories)
+        return
+    try:
+        import httptools  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            f"the page needs more packages ({error.name} is missing); "
+            "pip install 'dragoman[serve]', or watch in the terminal, without --web"
+        ) from None
+    from dragoman.watch.app import serve
+
+    serve(directories, host, port, open_browser=not no_browser)
