@@ -42,7 +42,7 @@ pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(ONE_OF_EACH)
 
 test-cluster: $(VENV)/.installed-dev ## the long tests: faults, hosts, labs, all seeds of the scenarios
-	$(BIN)/python -m pytest tests/hosts/ $(SLOW) tests/unit/ -m cluster $(addprefix --ignore ,$(ALONE)) $(BESIDE_EACH_OTHER)
+	$(BIN)/python -m pytest tests/hosts/ $(SLOW) tests/browser/ tests/unit/ -m cluster $(addprefix --ignore ,$(ALONE)) $(BESIDE_EACH_OTHER)
 	$(BIN)/python -m pytest $(ALONE) -m cluster
 
 # argostranslatefiles needs older packages than we do, so it gets an environment of its own.

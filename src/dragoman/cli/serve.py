@@ -131,11 +131,10 @@ def serve(
         echo(f"Serving {', '.join(map(str, models.pairs))} at {server.address_of(bound)}")
         server.run(
             create_app(models, batcher, metrics, options),
-            models,
             bound,
+            lambda: models.load_and_follow(reload_every),
             request_s=limits.seconds,
             upload_s=limits.upload_s,
-            reload_every_s=reload_every,
         )
     batcher.close()
 

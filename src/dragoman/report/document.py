@@ -56,6 +56,22 @@ class Chart:
     value_range: tuple[float, float] | None = None
     """What to show first, where all of it would hide what matters; None: all."""
     is_stacked: bool = False
+    axis_range: tuple[float, float] | None = None
+    """Of the steps, or of time, so that several charts can be read below each other; None: that of
+    the lines."""
+
+
+@dataclass(frozen=True)
+class StackedBars:
+    """One bar a row, made of the same parts, each with its own length."""
+
+    title: str
+    value_title: str
+    number_format: str
+    """The same for Python and for Plotly: .3f"""
+    rows: Sequence[str]
+    parts: Sequence[tuple[str, Sequence[float | None]]]
+    """Name of a part, and its length in each row; None: the row has no such part."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +124,7 @@ class Verbatim:
     text: str
 
 
-Plot: TypeAlias = Chart | Histogram | Gantt
+Plot: TypeAlias = Chart | StackedBars | Histogram | Gantt
 Block: TypeAlias = Paragraph | TextTable | Plot | Samples | Verbatim
 
 

@@ -17,6 +17,7 @@ from dragoman.report.document import (
     Paragraph,
     QuestionSection,
     Samples,
+    StackedBars,
     TextTable,
     Verbatim,
 )
@@ -122,6 +123,8 @@ def _block(block: Block) -> str:
             return _table(header, rows, alignment)
         case Chart():
             return _chart(block)
+        case StackedBars():
+            return _stacked_bars(block)
         case Histogram():
             return _histogram(block)
         case Gantt():
@@ -179,6 +182,17 @@ def _chart_row(line: Line, chart: Chart) -> list[str]:
         f"{lowest[0]:{shown}} at {where(lowest[1])}",
         f"{highest[0]:{shown}} at {where(highest[1])}",
     ]
+
+
+def _stacked_bars(bars: StackedBars) -> str:
+    lengths = zip(*(of_rows for _, of_rows in bars.parts), strict=True)
+    rows = [
+        [row, *("-" if length is None else f"{length:{bars.number_format}}" for length in own)]
+        for row, own in zip(bars.rows, lengths, strict=True)
+    ]
+    header = ["", *(name for name, _ in bars.parts)]
+    title = f"{bars.title} ({bars.value_title}):"
+    return f"{escaped(title)}\n\n{_table(header, rows, 'l' + 'r' * len(bars.parts))}"
 
 
 def _histogram(histogram: Histogram) -> str:

@@ -8,7 +8,16 @@ from typing import Any
 
 from dragoman.diagnosis.findings import Health
 from dragoman.diagnosis.phrasing import instant, seconds
-from dragoman.report.document import Chart, Gantt, GanttBar, GanttMark, Histogram, Line, Plot
+from dragoman.report.document import (
+    Chart,
+    Gantt,
+    GanttBar,
+    GanttMark,
+    Histogram,
+    Line,
+    Plot,
+    StackedBars,
+)
 
 # Of Okabe and Ito's palette, told apart by most color-blind people; those that show on white and
 # on black.
@@ -44,6 +53,8 @@ def figure_of(plot: Plot) -> Figure:
     match plot:
         case Chart():
             return _chart(plot)
+        case StackedBars():
+            return _stacked_bars(plot)
         case Histogram():
             return _histogram(plot)
         case Gantt():
@@ -85,6 +96,8 @@ def _chart(chart: Chart) -> Figure:
         traces += [_band(line, color, opacity, is_time) for line, color in banded]
     traces += [_trace(line, chart, color) for line, color in drawn]
     xaxis = {"time": _TIME_AXIS, "steps": _STEP_AXIS, "number": _number_axis(chart)}[chart.axis]
+    if chart.axis_range:
+        xaxis = xaxis | {"range": _x(chart.axis_range, is_time)}
     yaxis: Figure = {
         "title": {"text": escape(chart.value_title), "standoff": 12},
         "hoverformat": chart.number_format,
@@ -189,6 +202,34 @@ def _band(line: Line, color: str, opacity: float, is_time: bool) -> Figure:
 
 def _x(at: Sequence[float], is_time: bool) -> list[float]:
     return [round(moment * _MILLISECONDS) for moment in at] if is_time else list(at)
+
+
+def _stacked_bars(bars: StackedBars) -> Figure:
+    rows = [escape(row) for row in bars.rows]
+    traces = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "x": list(lengths),
+            "y": rows,
+            "name": escape(name),
+            "marker": {"color": COLORS[place % len(COLORS)], "line": {"width": 0}},
+            "hovertemplate": f"{escape(name)}: %{{x:{bars.number_format}}}<extra>%{{y}}</extra>",
+        }
+        for place, (name, lengths) in enumerate(bars.parts)
+    ]
+    xaxis = {"title": {"text": escape(bars.value_title), "standoff": 8}, "rangemode": "tozero"}
+    yaxis = {"type": "category", "categoryarray": rows[::-1], "ticklabelstandoff": 6}
+    layout = _layout(
+        xaxis,
+        yaxis,
+        barmode="stack",
+        bargap=0.3,
+        showlegend=True,
+        hovermode="closest",
+        height=min(900, 150 + 30 * len(rows)),
+    )
+    return {"data": traces, "layout": layout}
 
 
 def _histogram(histogram: Histogram) -> Figure:

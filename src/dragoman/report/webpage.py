@@ -4,9 +4,10 @@ All of it is readable without JavaScript, but for the plots.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
+from types import MappingProxyType
 
 import plotly.offline
 
@@ -23,6 +24,7 @@ from dragoman.report.document import (
     Plot,
     QuestionSection,
     Samples,
+    StackedBars,
     TextTable,
     ToDo,
     Verbatim,
@@ -38,17 +40,15 @@ POLICY = (
 
 def to_html(document: Document) -> str:
     title = escape(document.title)
-    also = [_question(question) for question in document.also]
+    also = [question_html(question) for question in document.also]
     head = f"""<h1>{title}</h1>
 <p>{escape(document.subtitle)}</p>
 <p class="lead">{escape(document.lead)}</p>
 {code_html(document.command)}"""
-    body = f"""<ol class="cards">
-{_lines(_card(question) for question in document.questions)}
-</ol>
-{_to_do(document.to_do)}
+    body = f"""{cards_html(document.questions)}
+{to_do_html(document.to_do)}
 <nav>{_links(document)}</nav>
-{_lines(_question(question) for question in document.questions)}
+{_lines(question_html(question) for question in document.questions)}
 {_group("Also found", also) if also else ""}
 {_group("The run itself", [appendix_html(appendix) for appendix in document.appendices])}"""
     return page_html(document.title, head, body)
@@ -66,7 +66,7 @@ def page_html(title: str, head: str, body: str) -> str:
 <meta name="color-scheme" content="light dark">
 <title>{escape(title)}</title>
 <style>
-{_shipped("page.css")}</style>
+{shipped("page.css")}</style>
 </head>
 <body>
 <header>
@@ -77,13 +77,14 @@ def page_html(title: str, head: str, body: str) -> str:
 </main>
 <script>{plotly.offline.get_plotlyjs()}</script>
 <script>
-{_shipped("page.js")}</script>
+{shipped("page.js")}</script>
 </body>
 </html>
 """
 
 
-def _shipped(name: str) -> str:
+def shipped(name: str) -> str:
+    """Returns one of the files that give the page its look and its plots."""
     return resources.files("dragoman.report").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -101,14 +102,28 @@ def _links(document: Document) -> str:
     return "".join(f'<a href="#{escape(anchor)}">{escape(name)}</a>' for anchor, name in found)
 
 
-def _card(question: QuestionSection) -> str:
+def cards_html(
+    questions: Sequence[QuestionSection],
+    anchor_prefix: str = "",
+    notes: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """`notes`: key of a question -> what else its card says.
+
+    `anchor_prefix` tells the sections of several runs on one page apart, here and below.
+    """
+    cards = (_card(each, anchor_prefix, notes.get(each.answer.key, "")) for each in questions)
+    return f'<ol class="cards">\n{_lines(cards)}\n</ol>'
+
+
+def _card(question: QuestionSection, anchor_prefix: str, note: str) -> str:
     answer = question.answer
+    more = f'<span class="how">{escape(note)}</span>' if note else ""
     return (
-        f'<li><a class="card {answer.health}" href="#{escape(answer.key)}">'
+        f'<li><a class="card {answer.health}" href="#{escape(anchor_prefix + answer.key)}">'
         f'<span class="short">{escape(question.title)}</span>'
         f'<span class="verdict">{escape(answer.verdict)}</span>'
         f'<span class="how">{_sign(answer)}</span>'
-        f'<span class="how">{escape(question.how_sure)}</span></a></li>'
+        f'<span class="how">{escape(question.how_sure)}</span>{more}</a></li>'
     )
 
 
@@ -116,13 +131,13 @@ def _sign(answer: Answer) -> str:
     return f'<span class="sign">{HEALTH_SIGNS[answer.health]}</span> {HEALTH_WORDS[answer.health]}'
 
 
-def _to_do(to_do: Sequence[ToDo]) -> str:
+def to_do_html(to_do: Sequence[ToDo], anchor_prefix: str = "") -> str:
     if not to_do:
         return ""
     items = _lines(
         f'<li class="{item.section.answer.health}">'
-        f'<a href="#{escape(item.section.answer.key)}">{escape(item.section.title)}</a>: '
-        f"{_advice(item.advice)}</li>"
+        f'<a href="#{escape(anchor_prefix + item.section.answer.key)}">'
+        f"{escape(item.section.title)}</a>: {_advice(item.advice)}</li>"
         for item in to_do
     )
     return f'<div class="todo"><h2>What to do, most pressing first</h2>\n<ol>{items}</ol></div>'
@@ -145,7 +160,7 @@ def code_html(command: str, is_recipe: bool = False) -> str:
     return f'<pre class="command {kind}" aria-label="{label}"><code>{parts}</code></pre>'
 
 
-def _question(question: QuestionSection) -> str:
+def question_html(question: QuestionSection, anchor_prefix: str = "") -> str:
     answer = question.answer
     number = f'<span class="number">{question.number}</span> ' if question.number else ""
     plain = f'<p class="plain">{escape(answer.plain)}</p>' if answer.plain else ""
@@ -153,9 +168,9 @@ def _question(question: QuestionSection) -> str:
     if advice:
         advice = f'<div class="advice"><b>What to do</b>\n<ul>{advice}</ul></div>'
     table = _evidence(question)
-    beside = _lines(_block(plot) for plot in question.plots) or table
+    beside = blocks_html(question.plots) or table
     return (
-        f'<section id="{escape(answer.key)}" class="{answer.health}">\n'
+        f'<section id="{escape(anchor_prefix + answer.key)}" class="{answer.health}">\n'
         f"<h2>{number}{escape(answer.question)}</h2>\n"
         f'<p class="said"><span class="pill">{HEALTH_SIGNS[answer.health]} '
         f"{escape(answer.verdict)}</span><small>{HEALTH_WORDS[answer.health]}, "
@@ -185,12 +200,16 @@ def _evidence(question: QuestionSection) -> str:
     return table
 
 
-def appendix_html(appendix: Appendix) -> str:
-    blocks = _lines(_block(block) for block in appendix.blocks)
+def appendix_html(appendix: Appendix, anchor_prefix: str = "") -> str:
+    blocks = blocks_html(appendix.blocks)
     return (
-        f'<section id="{escape(appendix.anchor)}">\n<h2>{escape(appendix.title)}</h2>\n'
-        f"{blocks}\n</section>"
+        f'<section id="{escape(anchor_prefix + appendix.anchor)}">\n'
+        f"<h2>{escape(appendix.title)}</h2>\n{blocks}\n</section>"
     )
+
+
+def blocks_html(blocks: Iterable[Block]) -> str:
+    return _lines(_block(block) for block in blocks)
 
 
 def _block(block: Block) -> str:
@@ -199,7 +218,7 @@ def _block(block: Block) -> str:
             return f"<p>{escape(text)}</p>"
         case TextTable():
             return _table(block)
-        case Chart() | Gantt():
+        case Chart() | StackedBars() | Gantt():
             return _plot(block)
         case Histogram():
             return _plot(block, block.note)

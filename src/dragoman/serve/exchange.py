@@ -6,12 +6,11 @@ import time
 from collections.abc import Collection, Coroutine
 from typing import Any, TypeVar
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.serve.metrics import Metrics
-from dragoman.serve.security import HEADERS
+from dragoman.serve.security import with_headers
 
 logger = logging.getLogger(__name__)
 
@@ -38,17 +37,14 @@ class Exchange:
         begun = time.monotonic()
         status = CLIENT_GONE
 
-        async def send_with_headers(message: Message) -> None:
+        async def send_noting_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_headers)
+            await self._app(scope, receive, with_headers(send_noting_status))
         except ClientDisconnect:
             status = CLIENT_GONE
         except asyncio.CancelledError:  # by uvicorn, which closes the connection

@@ -178,6 +178,11 @@ class Models:
         for each in self._followed:
             await self._load(each)
 
+    async def load_and_follow(self, every_s: float) -> None:
+        await self.load()
+        logger.info("ready")
+        await self.follow(every_s)
+
     async def follow(self, every_s: float) -> None:
         """Looks for better checkpoints until it is cancelled."""
         while True:

@@ -3,6 +3,10 @@
 import hmac
 import ipaddress
 import re
+from collections.abc import Mapping
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import Message, Send
 
 from dragoman.serve.limits import RefusedError
 
@@ -18,6 +22,19 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+
+
+def with_headers(send: Send, headers: Mapping[str, str] = HEADERS) -> Send:
+    """Returns what sends an answer with these headers, unless it has its own."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            sent = MutableHeaders(scope=message)
+            for name, value in headers.items():
+                sent.setdefault(name, value)
+        await send(message)
+
+    return send_with_headers
 
 
 def check_key(given: str | None, expected: str) -> None:

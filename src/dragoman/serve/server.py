@@ -1,10 +1,13 @@
-"""The process that serves: a socket is bound, models are loaded, and signals end it gently."""
+"""The process that serves: a socket is bound, work goes on beside it, and signals end it gently.
+
+Nothing here knows what is served: `dragoman serve` and `dragoman watch --web` share it.
+"""
 
 import asyncio
-import logging
 import signal
 import socket
-from collections.abc import Iterator
+import threading
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +16,6 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dragoman.errors import UserError
-from dragoman.serve.models import Models
 
 BACKLOG = 1024
 SLOW_HEAD = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -58,24 +60,28 @@ def address_of(bound: socket.socket) -> str:
 
 def run(
     app: ASGIApp,
-    models: Models,
     bound: socket.socket,
+    beside: Callable[[], Awaitable[None]],
     *,
     request_s: float,
     upload_s: float,
-    reload_every_s: float,
+    closing: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serves until SIGTERM or Ctrl-C, and then finishes the requests that have begun."""
-    asyncio.run(_run(app, models, bound, request_s, upload_s, reload_every_s))
+    """Serves until SIGTERM or Ctrl-C, and then finishes the requests that have begun.
+
+    `beside` works as long as it serves; when that ends or fails, the serving ends too. `closing` is
+    called once no new request is taken: it ends answers that would never end by themselves.
+    """
+    asyncio.run(_run(app, bound, beside, request_s, upload_s, closing))
 
 
 async def _run(
     app: ASGIApp,
-    models: Models,
     bound: socket.socket,
+    beside: Callable[[], Awaitable[None]],
     request_s: float,
     upload_s: float,
-    reload_every_s: float,
+    closing: Callable[[], None],
 ) -> None:
     server = _Server(
         uvicorn.Config(
@@ -88,28 +94,34 @@ async def _run(
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=int(request_s + _NOT_STOPPED_S),
-        )
+        ),
+        closing,
     )
     serving = asyncio.create_task(server.serve([bound]))
-    loading = asyncio.create_task(_load_and_follow(models, reload_every_s))
-    await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
+    working = asyncio.ensure_future(beside())
+    await asyncio.wait({serving, working}, return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True  # a model that cannot be loaded ends it too
     await serving
-    if loading.done():
-        loading.result()
-    loading.cancel()
-
-
-async def _load_and_follow(models: Models, every_s: float) -> None:
-    await models.load()
-    logging.getLogger(__name__).info("ready")
-    await models.follow(every_s)
+    if working.done():
+        working.result()
+    working.cancel()
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, closing: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._closing = closing
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._closing()
+        await super().shutdown(sockets)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Ends after a signal with code 0; uvicorn would raise the signal again."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals are for the main thread alone
+            return
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)

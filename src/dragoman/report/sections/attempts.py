@@ -10,7 +10,7 @@ from dragoman.report.document import Block, Gantt, GanttBar, GanttMark, Paragrap
 INCIDENTS_SHOWN = 50
 MARKS_SHOWN = 200
 
-_HEALTH: dict[StateName, Health] = {
+STATE_HEALTH: dict[StateName, Health] = {
     "preparing": "open",
     "training": "fact",
     "finished": "good",
@@ -27,7 +27,7 @@ def plot(report: Report) -> Gantt | None:
     for attempt in report.attempts:
         end_at = attempt.started_at + attempt.wall_s
         text = f"steps {_steps(attempt)}, {seconds(attempt.wall_s)}, {attempt.state}"
-        health = _HEALTH[attempt.state]
+        health = STATE_HEALTH[attempt.state]
         bars.append(GanttBar(_row(attempt), attempt.started_at, end_at, text, health))
         if attempt.lost_s:
             text = f"{count(attempt.lost_steps, 'step')} had to be done again"

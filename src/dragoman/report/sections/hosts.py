@@ -1,22 +1,28 @@
 """Plots of what the sensors of each host measured over time."""
 
-from dragoman.report.content import Report
+from collections.abc import Sequence
+
+from dragoman.report.content import HostCurve
 from dragoman.report.document import Chart, Line
 from dragoman.report.sections.steps import megabytes
 
 
-def gpu_utilization(report: Report) -> Chart | None:
+def gpu_utilization(curves: Sequence[HostCurve]) -> Chart | None:
     title = "GPU, as the driver tells it: busy also while it waits for others"
-    return _utilization(report, title, "gpu ")
+    return _utilization(curves, title, "gpu ")
 
 
-def cpu_utilization(report: Report) -> Chart | None:
-    return _utilization(report, "CPU, all cores of a host", "cpu")
+def cpu_utilization(curves: Sequence[HostCurve]) -> Chart | None:
+    return _utilization(curves, "CPU, all cores of a host", "cpu")
 
 
-def network_throughput(report: Report) -> Chart | None:
+def memory(curves: Sequence[HostCurve]) -> Chart | None:
+    return _utilization(curves, "Memory in use", "memory")
+
+
+def network_throughput(curves: Sequence[HostCurve]) -> Chart | None:
     sent, received = (
-        [curve for curve in report.hosts if curve.sensor == f"network {way}" and curve.at]
+        [curve for curve in curves if curve.sensor == f"network {way}" and curve.at]
         for way in ("sent", "received")
     )
     if not sent and not received:
@@ -47,18 +53,18 @@ def network_throughput(report: Report) -> Chart | None:
     return Chart("Network of each host", "MB/s", ",.2f", lines, axis="time", spread="band")
 
 
-def _utilization(report: Report, title: str, kind: str) -> Chart | None:
+def _utilization(curves: Sequence[HostCurve], title: str, kind: str) -> Chart | None:
     lines = [
         Line(
             curve.host
-            if kind == "cpu"
+            if curve.sensor == kind
             else f"{curve.host} {curve.sensor.removesuffix(' utilization')}",
             curve.at,
             curve.mean,
             curve.lowest,
             curve.highest,
         )
-        for curve in report.hosts
+        for curve in curves
         if curve.sensor.startswith(kind) and curve.at
     ]
     if not lines:

@@ -18,10 +18,10 @@ MOST_TO_DO = 3
 PLOTS: Mapping[PlotName, Callable[[Report], Plot | None]] = {
     "attempts": attempts.plot,
     "BLEU": learning.bleu,
-    "CPU utilization": hosts.cpu_utilization,
-    "GPU utilization": hosts.gpu_utilization,
+    "CPU utilization": lambda report: hosts.cpu_utilization(report.hosts),
+    "GPU utilization": lambda report: hosts.gpu_utilization(report.hosts),
     "learning rate": learning.learning_rate,
-    "network throughput": hosts.network_throughput,
+    "network throughput": lambda report: hosts.network_throughput(report.hosts),
     "step parts": steps.parts,
     "step time": steps.step_time,
     "step time histogram": steps.histogram,

@@ -24,13 +24,13 @@ def measured(run):
 def test_utilization_has_a_line_for_each_device(empty_run):
     found = measured(empty_run)
 
-    assert [line.name for line in hosts.cpu_utilization(found).lines] == ["host-0", "host-1"]
-    gpus = hosts.gpu_utilization(found).lines
+    assert [line.name for line in hosts.cpu_utilization(found.hosts).lines] == ["host-0", "host-1"]
+    gpus = hosts.gpu_utilization(found.hosts).lines
     assert [line.name for line in gpus] == ["host-0 gpu 0", "host-1 gpu 0"]
 
 
 def test_both_directions_of_a_host_share_a_color_and_only_one_has_a_band(empty_run):
-    lines = {line.name: line for line in hosts.network_throughput(measured(empty_run)).lines}
+    lines = {line.name: line for line in hosts.network_throughput(measured(empty_run).hosts).lines}
     sent, received = lines["host-1 sent"], lines["host-1 received"]
 
     assert (sent.values[-1], received.values[-1]) == (5.0, 3.0)
