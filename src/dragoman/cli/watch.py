@@ -20,6 +20,13 @@ def watch(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="With --web: print the address, open no browser.")
     ] = False,
+    notify: Annotated[
+        bool,
+        typer.Option(
+            "--notify",
+            help="Show nothing: send what the run's [notify] asks for, until it has ended.",
+        ),
+    ] = False,
 ) -> None:
     """Watch runs as they happen, in this terminal or on a page: figures, machines, verdicts.
 
@@ -27,11 +34,20 @@ def watch(
     """
     from dragoman.diagnosis.run.record import refuse_other_folders
     from dragoman.errors import UserError
+    from dragoman.installation import install_command
     from dragoman.rundir import RunDir
 
     directories = [RunDir(run) for run in runs]
     for run in directories:
         refuse_other_folders(run)
+    if notify:
+        from dragoman.console import echo
+        from dragoman.watch.notifying import follow
+
+        if web or len(directories) > 1:
+            raise UserError("--notify is for one run, without --web; start a command for each run")
+        follow(directories[0], echo)
+        return
     if not web:
         from dragoman.watch.terminal import watch_in_terminal
 
@@ -43,8 +59,8 @@ def watch(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"the page needs more packages ({error.name} is missing); "
-            "pip install 'dragoman[serve]', or watch in the terminal, without --web"
+            f"the page needs more packages ({error.name} is missing); watch in the terminal, "
+            f"without --web, or install them: {install_command('serve')}"
         ) from None
     from dragoman.watch.app import serve
 

@@ -32,3 +32,9 @@ def test_a_page_without_its_packages_names_them(tmp_path, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_starlette)
     with pytest.raises(UserError, match=r"starlette.*dragoman\[serve\]"):
         watch([run.root], web=True)
+
+
+def test_messages_are_for_one_run_with_notify_in_its_recipe(tmp_path):
+    run = write_invented_run(tmp_path / "run").directory
+    assert "notify.webhook_variable" in sentence(dragoman("watch", run.root, "--notify"), 2)
+    assert "one run" in sentence(dragoman("watch", run.root, run.root, "--notify"), 2)
