@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.arguments import Average, Beam, CheckpointName, Engine, Precision, Run
+from dragoman.cli.termination import orderly_termination
 
 if TYPE_CHECKING:
     from dragoman.config import Config
     from dragoman.evaluation.parallel_text import ParallelText
     from dragoman.evaluation.scores import Comparison, ScoredSplit
 
+SPLIT, COLUMNS = "test", "1,2"
 
+
+@orderly_termination()
 def evaluate(
     run: Run,
-    split: Annotated[str, typer.Option(help="test or validation: a set of the recipe.")] = "test",
+    split: Annotated[str, typer.Option(help="test or validation: a set of the recipe.")] = SPLIT,
     source: Annotated[
         str | None,
         typer.Option(
