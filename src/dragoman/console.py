@@ -6,6 +6,7 @@ as a library gets the same lines as records of the logger `dragoman`.
 
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 QUIET_S = 2.0
 PLAIN_EVERY_S = 5.0
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""All but tabs and line feeds."""
 
 
 class _Console(Console):
@@ -40,6 +43,14 @@ def open_missing_streams() -> None:
     nowhere = Path(os.devnull)
     sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
     sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
+
+
+def visible(text: str) -> str:
+    """Returns text of unknown origin with control characters as escapes, such as \\x1b.
+
+    A terminal would follow them: move the cursor, hide text, or change its title.
+    """
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def echo(text: str | Text = "") -> None:

@@ -191,3 +191,30 @@ def test_steps_go_on_while_a_checkpoint_is_scored_and_wait_at_the_next_evaluatio
     late = next(e for e in events(RunDir(run), Evaluated) if e.step == 60 and e.bleu is not None)
     assert late.arrived_step == 120
     assert late.seconds > 0
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_stop_while_training_waits_for_a_score_leaves_both_evaluations_to_the_next_attempt(
+    digits, tmp_path, workers
+):
+    inline, run = tmp_path / "inline", tmp_path / "run"
+    settings = ["--set", "training.steps=130", "--set", "evaluation.every_steps=60"]
+    command = ["train", digits, "--workers", workers, *settings]
+    process = start_dragoman(*command, "--run", run, *BESIDE)
+    wait_until(lambda: side_processes(process.pid))
+    (side,) = side_processes(process.pid)
+    side.suspend()
+    wait_for_step(run, 120)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(2)
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=200)
+    assert process.returncode == PREEMPTED, output + errors
+    wait_until(lambda: not is_running(side))
+    stopped = state_of(run)
+    assert (stopped["step"], stopped["pending"]["step"], stopped["evaluated_step"]) == (120, 60, 60)
+    for folder, more in ((run, BESIDE), (inline, [])):
+        done = dragoman(*command, "--run", folder, *more)
+        assert done.returncode == 0, done.stderr
+    assert_same_run(run, inline)

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from dragoman import console
-from dragoman.console import Progress, StatusLine, console_output, duration, log_to_stderr
+from dragoman.console import Progress, StatusLine, console_output, duration, log_to_stderr, visible
 
 LOGGER = logging.getLogger("dragoman.somewhere")
 
@@ -24,6 +24,12 @@ LOGGER = logging.getLogger("dragoman.somewhere")
 )
 def test_durations_read_at_a_glance(seconds, words):
     assert duration(seconds) == words
+
+
+def test_control_characters_are_escaped_and_other_text_is_not():
+    assert visible("a\x1b[2Jb\rc\x9b1m\x7f\0") == r"a\x1b[2Jb\rc\x9b1m\x7f\x00"
+    text = "tab\tline\nשלום \u200f😀 Köln"
+    assert visible(text) == text
 
 
 def shown_by(program, *, on_terminal=False, **options):

@@ -21,7 +21,7 @@ def hold_dialog(
     """
     from rich.text import Text
 
-    from dragoman.console import echo
+    from dragoman.console import echo, visible
     from dragoman.errors import UserError
 
     with suppress(ImportError):  # where it is missing, lines have no history
@@ -51,7 +51,7 @@ def hold_dialog(
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             continue
-        print(shown(translated))
+        print(visible(shown(translated)))
         taken = f"{time.monotonic() - begun:.2f} s"
         if len(translated.sentences) > 1:
             taken = f"{len(translated.sentences)} sentences, {taken}"

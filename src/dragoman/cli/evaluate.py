@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.arguments import Average, Beam, CheckpointName, Engine, Precision, Run
+from dragoman.cli.termination import orderly_termination
 
 if TYPE_CHECKING:
     from dragoman.config import Config
     from dragoman.evaluation.parallel_text import ParallelText
     from dragoman.evaluation.scores import Comparison, ScoredSplit
 
+SPLIT, COLUMNS = "test", "1,2"
 
+
+@orderly_termination()
 def evaluate(
     run: Run,
-    split: Annotated[str, typer.Option(help="test or validation: a set of the recipe.")] = "test",
+    split: Annotated[str, typer.Option(help="test or validation: a set of the recipe.")] = SPLIT,
     source: Annotated[
         str | None,
         typer.Option(
@@ -31,7 +35,7 @@ def evaluate(
     ] = None,
     columns: Annotated[
         str, typer.Option(metavar="S,R", help="Its columns of sentence and reference.")
-    ] = "1,2",
+    ] = COLUMNS,
     sacrebleu: Annotated[
         str | None, typer.Option(metavar="NAME", help="A public test set, such as wmt14/full.")
     ] = None,
@@ -76,7 +80,7 @@ def evaluate(
     Another set: dragoman evaluate runs/demo --source news.en --reference news.de
     """
     from dragoman.config import load_config
-    from dragoman.console import Progress, echo, log_to_stderr
+    from dragoman.console import Progress, echo, log_to_stderr, visible
     from dragoman.errors import UserError
     from dragoman.evaluation.comet import Comet
     from dragoman.evaluation.run import Extras, Weights, evaluate_run
@@ -84,6 +88,8 @@ def evaluate(
 
     if as_json:
         log_to_stderr()
+    if comet_python and not comet:
+        raise UserError("--comet-python needs --comet: the model that it runs")
     directory = RunDir(run)
     if not directory.config.exists():
         raise UserError(f"{run}: no such run; runs are kept in the folder runs by default")
@@ -105,7 +111,7 @@ def evaluate(
         print(scored.model_dump_json(indent=2))
         return
     for line in score_lines(scored):
-        echo(line)
+        echo(visible(line))
 
 
 def score_lines(scored: "ScoredSplit") -> list[str]:
@@ -173,8 +179,19 @@ def _chosen_text(
     from dragoman.errors import UserError
     from dragoman.evaluation.parallel_text import from_files, from_sacrebleu, from_table, of_recipe
 
-    if sum(option is not None for option in (source or reference, tsv, sacrebleu)) > 1:
+    files = source if source is not None else reference
+    sets = sum(option is not None for option in (files, tsv, sacrebleu))
+    if sets > 1:
         raise UserError("name one set: --source with --reference, --tsv, or --sacrebleu")
+    if sets and split != SPLIT:
+        raise UserError(f"--split {split} is a set of the recipe, and another was named; leave one")
+    if name and not sets:
+        raise UserError(
+            f"--name {name}: sets of the recipe have their names; it goes with --source, --tsv or "
+            "--sacrebleu"
+        )
+    if columns != COLUMNS and tsv is None:
+        raise UserError(f"--columns {columns}: needs --tsv, the table that has them")
     if source is not None and reference is not None:
         return from_files(config, source, reference, name)
     if source is not None or reference is not None:
@@ -190,7 +207,8 @@ def _chosen_text(
 def _columns(text: str) -> tuple[int, int]:
     from dragoman.errors import UserError
 
-    first, _, second = text.partition(",")
-    if not (first.strip().isdecimal() and second.strip().isdecimal()):
+    parts = [part.strip() for part in text.split(",")]
+    # Python refuses to convert thousands of digits, and no table has so many columns.
+    if len(parts) != 2 or not all(part.isdecimal() and len(part) <= 9 for part in parts):
         raise UserError(f"--columns {text}: should be two numbers that count from 1, as in 1,2")
-    return int(first), int(second)
+    return int(parts[0]), int(parts[1])

@@ -4,8 +4,10 @@ from typing import Annotated, Literal
 import typer
 
 from dragoman.cli.arguments import Average, CheckpointName, Precision, Run
+from dragoman.cli.termination import orderly_termination
 
 
+@orderly_termination()
 def export(
     run: Run,
     folder: Annotated[

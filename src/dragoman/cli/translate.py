@@ -1,4 +1,3 @@
-import signal
 import stat
 import sys
 import time
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 import typer
 
 from dragoman.cli.arguments import Average, Beam, Engine, Precision, Run
+from dragoman.cli.termination import orderly_termination
 
 if TYPE_CHECKING:
     from dragoman.decoding.glossary import Glossary
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 QUIET_S = 2.0
 
 
+@orderly_termination()
 def translate(
     run: Run,
     sentences: Annotated[
@@ -258,10 +259,5 @@ def _writing(output: Path | None) -> Iterator[Callable[[str], None]]:
     if output is None:
         yield lambda text: print(text, end="", flush=True)
         return
-    # By default, SIGTERM ends the process at once, and the unfinished file would stay.
-    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        with whole_file(output) as write:
-            yield write
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with whole_file(output) as write:
+        yield write

@@ -15,7 +15,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,13 +60,17 @@ def converted(run: RunDir, chosen: Chosen, precision: Precision) -> Iterator[Pat
             _write_whole(folder, chosen, model.state_dict(), precision)
     except StorageError as error:
         logger.info(f"{error.path}: {error.reason}; converting to a temporary folder instead")
-        with tempfile.TemporaryDirectory(prefix="dragoman-ctranslate2-") as temporary:
-            with storage_errors(Path(temporary), "converting a model for CTranslate2"):
+        # Inside, errors of whoever loads the model pass through: they are not about this folder.
+        with ExitStack() as stack:
+            with storage_errors(run.converted, "converting a model for CTranslate2"):
+                named = tempfile.TemporaryDirectory(prefix="dragoman-ctranslate2-")
+                temporary = Path(stack.enter_context(named))
+            with storage_errors(temporary, "converting a model for CTranslate2"):
                 write_model(
-                    *(Path(temporary), chosen.model, model.state_dict()),
+                    *(temporary, chosen.model, model.state_dict()),
                     *(chosen.tokenizer, precision),
                 )
-            yield Path(temporary)
+            yield temporary
         return
     yield folder
 

@@ -2,15 +2,26 @@
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from dragoman.config import Config, CorpusSource, SacrebleuSource, TextSource, TsvSource
+from pydantic import ValidationError
+
+from dragoman.config import (
+    Config,
+    CorpusSource,
+    SacrebleuSource,
+    TextSource,
+    TsvSource,
+    problems_of,
+)
 from dragoman.corpus.sources import describe, read_source
 from dragoman.corpus.text import COMPRESSIONS
 from dragoman.errors import UserError
 from dragoman.shards.passport import PreparedData
 
 OF_RECIPE = ("test", "validation")
+
+_Source = TypeVar("_Source", TextSource, TsvSource, SacrebleuSource)
 
 
 class ParallelText(NamedTuple):
@@ -29,20 +40,30 @@ def of_recipe(config: Config, split: str) -> ParallelText:
 
 def from_files(config: Config, source: str, reference: str, name: str = "") -> ParallelText:
     """Reads two text files, plain or compressed, line by line."""
-    given = TextSource(kind="text", source=source, target=reference)
+    given = _described(TextSource, kind="text", source=source, target=reference)
     return _read(config, given, name or _stem(source))
 
 
 def from_table(config: Config, file: str, columns: tuple[int, int], name: str = "") -> ParallelText:
     """Reads two columns of a table, counted from 1, separated by tabs."""
-    given = TsvSource(kind="tsv", file=file, source_column=columns[0], target_column=columns[1])
+    given = _described(
+        TsvSource, kind="tsv", file=file, source_column=columns[0], target_column=columns[1]
+    )
     return _read(config, given, name or _stem(file))
 
 
 def from_sacrebleu(config: Config, test_set: str, name: str = "") -> ParallelText:
     """Returns a public test set, such as wmt14/full, in the run's languages."""
-    given = SacrebleuSource(kind="sacrebleu", name=test_set)
+    given = _described(SacrebleuSource, kind="sacrebleu", name=test_set)
     return _read(config, given, name or re.sub(r"[^\w.-]+", "-", test_set))
+
+
+def _described(source_type: type[_Source], **named: object) -> _Source:
+    """Returns what was named as a source of sentences, or raises UserError where none can be so."""
+    try:
+        return source_type.model_validate(named)
+    except ValidationError as error:
+        raise UserError(f"{problems_of(error)}; name another") from None
 
 
 def _read(config: Config, given: CorpusSource, name: str) -> ParallelText:

@@ -25,6 +25,7 @@ from dragoman.evaluation.scores import (
     ScoredSplit,
     read_scores,
     samples_of,
+    texts_sha256,
     write_scores,
 )
 from dragoman.evaluation.scoring import (
@@ -35,7 +36,7 @@ from dragoman.evaluation.scoring import (
     measured,
     worst,
 )
-from dragoman.rundir import RunDir, read_sentences
+from dragoman.rundir import RunDir, ensure_writable, read_sentences
 
 ShowProgress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], None]]]
 """Given the number of sentences, opens what is called with how many more have been translated."""
@@ -86,8 +87,10 @@ def evaluate_run(
     """
     config = load_config(run.config)
     text = of_recipe(config, text) if isinstance(text, str) else text
+    # Before the translation, which takes long.
+    ensure_writable(run.evaluation(text.name))
     if extras.comet:
-        check_comet(extras.comet)  # before the translation, which takes long
+        check_comet(extras.comet)
     other = _other(extras.against, text, weights, show_progress) if extras.against else None
     translated = _translate(run, config, text.sources, weights, show_progress)
     language = config.data.target_language
@@ -112,6 +115,7 @@ def evaluate_run(
         worst=_worst(text, translated.sentences, extras.worst),
         comparison=_comparison(other, *both, language) if other else None,
         samples=samples_of(text.sources, *both, SAMPLES),
+        texts_sha256=texts_sha256(text.sources, translated.sentences),
     )
     write_scores(run, scored, *both)
     return scored
@@ -181,6 +185,8 @@ def _other(
     """
     if against.is_dir():
         run = RunDir(against)
+        if not run.config.exists():
+            raise UserError(f"{against}: is no run; name the folder of one, or a file")
         translated = _kept(run, text)
         if translated is None:
             best = weights._replace(checkpoint=BEST.checkpoint, average=BEST.average)
@@ -206,11 +212,11 @@ def _kept(run: RunDir, text: ParallelText) -> Translated | None:
         scored = read_scores(run, text.name)
     except (CorruptFileError, ValueError):
         return None
-    # Of the sources the first ones are kept, which tell another set with the same references.
-    sources = [sample["source"] for sample in scored.samples]
     if sentences is None or len(sentences) != len(text.sources):
         return None
-    if sources != text.sources[: len(sources)]:
+    # Other sources may have the same references, and after a crash between the files, translations
+    # may be of another evaluation than the scores.
+    if scored.texts_sha256 != texts_sha256(text.sources, sentences):
         return None
     return Translated(sentences, scored.steps, scored.beam)
 

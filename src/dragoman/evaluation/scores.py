@@ -1,5 +1,6 @@
 """evaluation-<name>.json: the scores of a trained model on one set of sentences. Without torch."""
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,6 +76,14 @@ class ScoredSplit(BaseModel):
     worst: list[BadTranslation] = []
     comparison: Comparison | None = None
     samples: list[dict[str, str]] = []
+    texts_sha256: str = ""
+    """Of all sentences and their translations."""
+
+
+def texts_sha256(sources: Sequence[str], translations: Sequence[str]) -> str:
+    """Returns a hash of both texts, the same before they are written to files and after."""
+    lines = (text.replace("\n", " ") for text in (*sources, *translations))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def samples_of(

@@ -1,9 +1,12 @@
 """Exports a run: a checkpoint comes in, a whole folder of one format goes out, or nothing."""
 
+import fcntl
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -68,7 +71,8 @@ def export_run(
 ) -> list[int]:
     """Writes the folder, which must be new or empty; returns the steps of the weights.
 
-    The files are written aside and renamed, so that the folder is whole or as it was before.
+    The files are written aside and renamed, so that the folder is whole or as it was before. What a
+    process leaves that is killed, the next export to the same folder removes.
     """
     writer = _WRITERS[to]
     if precision != "float32" and not writer.has_integers:
@@ -99,10 +103,13 @@ def export_run(
         target_language=config.data.target_language,
     )
     aside = folder.with_name(f".{folder.name}-{secrets.token_hex(8)}")
-    with storage_errors(folder, f"exporting to {to}"):
+    with ExitStack() as stack, storage_errors(folder, f"exporting to {to}"):
         folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(folder)
         try:
             aside.mkdir()
+            with suppress(OSError):  # a file system without locks
+                stack.enter_context(_locked(aside))
             writer.write(aside, content, precision)
             write_file(aside / "README.md", [f"{card}\n## How to load it\n\n{usage}".encode()])
             _sync(aside)
@@ -112,6 +119,27 @@ def export_run(
             raise
         sync_folder(folder.parent)
     return chosen.steps
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Removes what exports to this folder have left that were killed."""
+    ours = re.compile(rf"\.{re.escape(folder.name)}-[0-9a-f]{{16}}")
+    for path in folder.parent.iterdir():
+        if ours.fullmatch(path.name):
+            # The lock is refused while another process writes there.
+            with suppress(OSError), _locked(path):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Holds a lock that goes with the process; raises OSError where another holds it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _check_folder(folder: Path) -> None:

@@ -6,6 +6,8 @@ if need be: how fast it was decides nothing. Whatever goes wrong costs time, and
 
 import importlib.util
 import logging
+import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -31,6 +33,8 @@ logger = logging.getLogger(__name__)
 LONGEST_WAIT_S = 600.0
 """In which training stands still for the process. Other ranks wait for half an hour at most, and
 the work may have to be done again."""
+POLL_EVERY_S = 0.5
+"""Whether training is to stop: who takes the machine away waits for seconds, not for minutes."""
 
 
 class Outcome(NamedTuple):
@@ -73,18 +77,22 @@ class Scorer:
         self._outcome = self._ended(self._process)
         return self._outcome.answer
 
-    def wait(self) -> tuple[Outcome, bool]:
+    def wait(self, is_stopping: Callable[[], bool]) -> tuple[Outcome, bool] | None:
         """Returns what came of the checkpoint, which is saved by now, and whether that is news.
 
-        Where the process has failed, the same is done here with torch. Never raises.
+        Where the process has failed, the same is done here with torch. None: training `is_stopping`
+        before that is known. Never raises.
         """
         assert self._request
+        if self._outcome is None and is_stopping():
+            return None
         is_news = self._outcome is None or self._outcome.answer is None
         if self._outcome is None and self.is_used:
             if self._process is None:
                 self._start(self._request)
             if self._process:
-                self._process.wait(LONGEST_WAIT_S)
+                if not _waited_for(self._process, is_stopping):
+                    return None
                 self._outcome = self._ended(self._process)
         before = self._outcome or Outcome(None, False, "")
         outcome = before if before.answer else self._here(self._request, before.problem)
@@ -125,6 +133,15 @@ class Scorer:
         except Exception as error:  # whatever it is, the run can go on without this score
             sentences = [problem] if problem else []
             return Outcome(None, False, "; ".join([*sentences, str(error) or repr(error)]))
+
+
+def _waited_for(process: SideProcess, is_stopping: Callable[[], bool]) -> bool:
+    """Returns False where training `is_stopping`; True: the process has ended, or takes longer."""
+    until = time.monotonic() + LONGEST_WAIT_S
+    while not process.wait(min(POLL_EVERY_S, LONGEST_WAIT_S)) and time.monotonic() < until:
+        if is_stopping():
+            return False
+    return True
 
 
 def why_not_beside(config: Config, group: Group) -> str:

@@ -120,18 +120,27 @@ class Evaluator:
             if answer := self.scorer.poll(is_saved):
                 self._record(state, state.pending, answer, recorder, beside_s=answer.seconds)
 
-    def settle(self, state: RunState, recorder: Recorder, checkpointer: Checkpointer) -> RunState:
+    def settle(
+        self,
+        state: RunState,
+        recorder: Recorder,
+        checkpointer: Checkpointer,
+        is_stopping: Callable[[], bool],
+    ) -> RunState | None:
         """Returns the state that knows the scores which were pending, after waiting for them.
 
-        Collective: every rank must call.
+        None: rank 0 `is_stopping`, and they stay pending. Collective: every rank must call.
         """
         pending = state.pending
         if pending is None:
             return state
         self.group.pulse.enter("evaluation")
-        bleu, is_used, seconds = self.group.on_rank_0(
-            lambda: self._settled(state, pending, recorder, checkpointer)
+        settled = self.group.on_rank_0(
+            lambda: self._settled(state, pending, recorder, checkpointer, is_stopping)
         )
+        if settled is None:
+            return None
+        bleu, is_used, seconds = settled
         self.scorer.is_used = is_used
         state = self._with_bleu(state, pending, bleu)
         return dataclasses.replace(state, pending=None, elapsed_s=state.elapsed_s + seconds)
@@ -142,12 +151,16 @@ class Evaluator:
         pending: PendingEvaluation,
         recorder: Recorder,
         checkpointer: Checkpointer,
-    ) -> tuple[float | None, bool, float]:
+        is_stopping: Callable[[], bool],
+    ) -> tuple[float | None, bool, float] | None:
         """Returns BLEU, whether further scores may be computed beside training, and the seconds."""
         begun = time.perf_counter()
         if checkpointer.is_saving(pending.step):
             checkpointer.finish()
-        outcome, is_news = self.scorer.wait()
+        waited = self.scorer.wait(is_stopping)
+        if waited is None:
+            return None
+        outcome, is_news = waited
         is_used = self.scorer.is_used and not outcome.problem
         if outcome.problem:
             scored = "translated by torch instead" if outcome.answer else "left without scores"

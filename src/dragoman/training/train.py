@@ -106,8 +106,7 @@ def run_steps(
     ending = planned_ending(config, last_step, state)
     if evaluation_is_due(config, state, ending):  # the attempt before was stopped when it was due
         synchronize_last(trainer, state, ending)
-        state = evaluate(trainer, state)
-        ending = planned_ending(config, last_step, state)
+        state, ending = evaluate(trainer, state, interruption)
         save(trainer, state, ending, must=True)
 
     before: StepResult | None = None
@@ -150,8 +149,7 @@ def run_steps(
             synchronize_last(trainer, state, ending)
         evaluates = not message.stop_is_requested and evaluation_is_due(config, state, ending)
         if evaluates:
-            state = evaluate(trainer, state)
-            ending = planned_ending(config, last_step, state)
+            state, ending = evaluate(trainer, state, interruption)
         if evaluates or ending or (message.save_is_due and message.save_can_begin):
             save(trainer, state, ending, must=evaluates)
         elif not message.save_is_due and checkpointer.in_memory_is_due(state):
@@ -216,20 +214,27 @@ def evaluation_is_due(config: Config, state: RunState, ending: AttemptEnded | No
     return is_pending or (is_time and state.evaluated_step < state.step)
 
 
-def evaluate(trainer: Trainer, state: RunState) -> RunState:
+def evaluate(
+    trainer: Trainer, state: RunState, interruption: Interruption
+) -> tuple[RunState, AttemptEnded | None]:
     """Evaluates this step, after the scores of the evaluation before, if they were pending, have
     taken effect: here and nowhere else, however early they were known.
 
-    Collective: every rank must call.
+    Returns also the ending that follows. An attempt that is asked to stop while it waits for scores
+    leaves both to the next one. Collective: every rank must call.
     """
 
     def ends(state: RunState) -> bool:
         return planned_ending(trainer.config, trainer.data.last_step, state) is not None
 
-    state = trainer.evaluator.settle(state, trainer.recorder, trainer.checkpointer)
-    if state.evaluated_step == state.step:
-        return state
-    return trainer.evaluator.evaluate(trainer.updater, state, trainer.recorder, ends)
+    settled = trainer.evaluator.settle(
+        state, trainer.recorder, trainer.checkpointer, lambda: interruption.is_requested
+    )
+    if settled is None:
+        return state, stopped(trainer.group, state, interruption)
+    if settled.evaluated_step < settled.step:
+        settled = trainer.evaluator.evaluate(trainer.updater, settled, trainer.recorder, ends)
+    return settled, planned_ending(trainer.config, trainer.data.last_step, settled)
 
 
 def save(trainer: Trainer, state: RunState, ending: AttemptEnded | None, must: bool) -> None:

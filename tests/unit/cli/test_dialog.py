@@ -102,6 +102,11 @@ def test_blank_refused_and_interrupted_lines_end_nothing(terminal):
     terminal.expect("GO ON\r\n")
 
 
+def test_control_characters_are_shown_and_not_followed(terminal):
+    terminal.sendline("one \x16\x1b[31mtwo\x16\x07")  # Ctrl-V: the next one as it is
+    terminal.expect_exact("ONE \\x1b[31MTWO\\x07\r\n")
+
+
 def test_bytes_that_are_no_text_end_nothing():
     environment = os.environ | {"TERM": "dumb", "LC_ALL": "C.UTF-8"}
     child = pexpect.spawn(sys.executable, ["-c", PROGRAM], env=environment, timeout=60)

@@ -1,7 +1,11 @@
 import json
+from pathlib import Path
 
 import pytest
 from processes import dragoman, sentence
+
+from dragoman.cli.evaluate import evaluate
+from dragoman.errors import UserError
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -56,3 +60,36 @@ def test_options_that_name_no_text_are_refused(trained, options, words):
     _, run = trained
     assert words in sentence(dragoman("evaluate", run, *options), 2)
     assert not list(run.glob("evaluation-*.json"))
+
+
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        ({"tsv": "a.tsv", "columns": "0,1"}, "source_column = 0"),
+        ({"tsv": "a.tsv", "columns": "1,10001"}, "target_column = 10001"),
+        ({"tsv": "a.tsv", "columns": f"1,{'9' * 5000}"}, "--columns"),
+        ({"tsv": "a.tsv", "columns": "1,2,3"}, "--columns 1,2,3"),
+        ({"source": "a\tb.en", "reference": "a.de"}, "control characters"),
+        ({"source": "", "tsv": "a.tsv"}, "name one set"),
+        ({"columns": "2,3"}, "--tsv"),
+        ({"name": "mine"}, "--name mine"),
+        ({"tsv": "a.tsv", "split": "validation"}, "--split validation"),
+        ({"comet_python": Path("python")}, "--comet-python"),
+    ],
+)
+def test_options_that_would_be_of_no_effect_or_name_nothing_are_refused(trained, options, fact):
+    _, run = trained
+    with pytest.raises(UserError) as error:
+        evaluate(run, **options)
+    assert fact in str(error.value)
+    assert not list(run.glob("evaluation-*.json"))
+
+
+def test_control_characters_of_a_text_do_not_reach_the_terminal(trained, tmp_path):
+    _, run = trained
+    source, reference = tmp_path / "mine.en", tmp_path / "mine.de"
+    source.write_text("one two\n", encoding="utf-8")
+    reference.write_text("eins \x1b]0;title\x07 zwei\n", encoding="utf-8")
+    done = dragoman("evaluate", run, "--source", source, "--reference", reference)
+    assert done.returncode == 0, done.stderr
+    assert "eins \\x1b]0;title\\x07 zwei" in done.stdout

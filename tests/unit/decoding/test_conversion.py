@@ -1,4 +1,5 @@
 import os
+import tempfile
 import threading
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from dragoman.decoding import conversion
 from dragoman.decoding.conversion import conversion_key, converted, is_whole
 from dragoman.decoding.trained import choose
+from dragoman.errors import StorageError
 from dragoman.rundir import RunDir
 
 
@@ -79,6 +81,17 @@ def test_a_conversion_that_fails_halfway_leaves_nothing_and_goes_to_a_temporary_
         assert (folder / "model.bin").is_file()
     assert not folder.exists()
     assert list(run.converted.iterdir()) == []
+
+
+def test_without_a_temporary_folder_either_one_sentence_says_so(run, monkeypatch):
+    def refuse(*arguments, **more):
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(conversion, "_write_whole", refuse)
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
+    chosen = choose(run, "best", 1)
+    with pytest.raises(StorageError, match="No usable temporary"), converted(run, chosen, "int8"):
+        pass
 
 
 def test_conversions_at_the_same_time_do_not_disturb_each_other(run):

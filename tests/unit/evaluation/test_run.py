@@ -1,11 +1,13 @@
 """A trained run, evaluated as `dragoman evaluate` does it."""
 
+import errno
+import os
 from contextlib import contextmanager
 
 import pytest
 
 from dragoman.config import load_config, parse_config
-from dragoman.errors import UserError
+from dragoman.errors import StorageError, UserError
 from dragoman.evaluation.parallel_text import from_files
 from dragoman.evaluation.run import Extras, Weights, evaluate_run
 from dragoman.evaluation.scores import read_scores
@@ -78,25 +80,57 @@ def test_a_run_is_as_good_as_itself(run):
     assert again.comparison.other == f"{run.root} (step 4, beam 1)"
 
 
-def test_translations_kept_of_other_sentences_are_not_compared(run, tmp_path):
-    source, reference = tmp_path / "my.en", tmp_path / "my.de"
-    reference.write_text("eins zwei\nsechs\n", encoding="utf-8")
-    config, kept = load_config(run.config), run.evaluation_text("my", "translations")
+def test_translations_are_kept_for_exactly_their_sentences(run, tmp_path):
+    config = load_config(run.config)
+    reference = tmp_path / "my.de"
+    reference.write_text("eins zwei\n" * 30, encoding="utf-8")
 
-    def score_of_the_same_run(sentences, kept_translations):
-        kept.write_text(kept_translations, encoding="utf-8")
+    def count_translations(sentences):
+        """Of an evaluation of the sentences, against the run itself."""
+        source = tmp_path / "my.en"
         source.write_text(sentences, encoding="utf-8")
-        text = from_files(config, str(source), str(reference))
-        scored = evaluate_run(run, text, extras=Extras(against=run.root))
-        assert scored.comparison is not None
-        return scored.comparison.metrics[1].other
+        text, translated = from_files(config, str(source), str(reference)), []
 
-    source.write_text("nine nine\nnine\n", encoding="utf-8")
-    evaluate_run(run, from_files(config, str(source), str(reference)))
-    assert score_of_the_same_run("nine nine\nnine\n", "eins zwei\nsechs\n") == 100.0
-    assert score_of_the_same_run("one two\nsix\n", "eins zwei\nsechs\n") < 100.0
-    # As after a crash between the files: more translations than references.
-    assert score_of_the_same_run("one two\nsix\n", "eins zwei\nsechs\ndrei\n") < 100.0
+        @contextmanager
+        def show_progress(total):
+            translated.append(total)
+            yield lambda count: None
+
+        extras = Extras(against=run.root)
+        scored = evaluate_run(run, text, extras=extras, show_progress=show_progress)
+        assert scored.comparison is not None
+        assert [metric.gain for metric in scored.comparison.metrics] == [0.0] * 3
+        return len(translated)
+
+    of_all = "one two\n" * 30
+    assert count_translations(of_all) == 2
+    assert count_translations(of_all) == 1
+    other_end = "one two\n" * 29 + "nine\n"
+    assert count_translations(other_end) == 2
+    # As after a crash between the files: translations of another evaluation than the scores.
+    kept = run.evaluation_text("my", "translations")
+    kept.write_text("acht\n" * 30, encoding="utf-8")
+    assert count_translations(other_end) == 2
+    kept.write_text("acht\n" * 31, encoding="utf-8")
+    assert count_translations(other_end) == 2
+
+
+def test_what_cannot_be_compared_or_kept_is_refused_before_the_translation(
+    run, tmp_path, monkeypatch
+):
+    def refuse(path):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    def show_progress(total):
+        raise AssertionError("nothing is to be translated")
+
+    with pytest.raises(UserError, match="is no run"):
+        evaluate_run(
+            run, "validation", extras=Extras(against=tmp_path), show_progress=show_progress
+        )
+    monkeypatch.setattr("dragoman.rundir._open_beside", refuse)
+    with pytest.raises(StorageError, match="evaluation-validation"):
+        evaluate_run(run, "validation", show_progress=show_progress)
 
 
 def test_translations_of_other_sentences_are_refused_and_nothing_is_written(run, tmp_path):

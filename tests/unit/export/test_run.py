@@ -1,5 +1,7 @@
 import errno
+import fcntl
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,24 @@ def test_a_full_disk_leaves_nothing_behind(trained, tmp_path, to, monkeypatch):
     with pytest.raises(StorageError, match="No space left"):
         export_run(RunDir(run), to, target)
     assert list(target.parent.iterdir()) == []
+
+
+def test_what_a_killed_export_left_goes_and_one_in_progress_stays(trained, tmp_path):
+    _, run = trained
+    place = tmp_path / "exports"
+    left, in_progress, another = (
+        place / name for name in (f".mine-{'a' * 16}", f".mine-{'b' * 16}", f".mine-too-{'c' * 16}")
+    )
+    for folder in (left, in_progress, another):
+        folder.mkdir(parents=True)
+        (folder / "model.bin").write_bytes(b"a part")
+    descriptor = os.open(in_progress, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        export_run(RunDir(run), "safetensors", place / "mine")
+    finally:
+        os.close(descriptor)
+    assert {path.name for path in place.iterdir()} == {"mine", in_progress.name, another.name}
 
 
 def test_what_cannot_be_exported_is_one_sentence(trained, tmp_path):

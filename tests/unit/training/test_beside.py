@@ -16,6 +16,10 @@ CPU = torch.device("cpu")
 LATE = ANSWER.model_copy(update={"seconds": 9.0})
 
 
+def never():
+    return False
+
+
 class StandIn:
     """A process that ends when a test wants it to."""
 
@@ -84,14 +88,14 @@ def test_a_process_begins_when_the_checkpoint_is_saved_and_answers_once(scorer, 
     assert scorer.poll(is_saved=True) == ANSWER
     assert process.is_closed
     assert scorer.poll(is_saved=True) is None
-    outcome, is_news = scorer.wait()
+    outcome, is_news = scorer.wait(never)
     assert (outcome.answer, outcome.is_beside, outcome.problem) == (ANSWER, True, "")
     assert not is_news
     assert len(processes) == 1
 
 
 def test_what_is_not_there_is_waited_for_and_news(scorer, processes):
-    outcome, is_news = scorer.wait()
+    outcome, is_news = scorer.wait(never)
     assert (outcome.answer, outcome.is_beside, is_news) == (ANSWER, True, True)
     assert len(processes) == 1
 
@@ -103,7 +107,7 @@ def test_where_the_process_fails_torch_does_it(scorer, processes, seen_before):
     if seen_before:
         processes[0].has_ended = True
         assert scorer.poll(is_saved=True) is None
-    outcome, is_news = scorer.wait()
+    outcome, is_news = scorer.wait(never)
     assert (outcome.answer, outcome.is_beside, is_news) == (LATE, False, True)
     assert outcome.problem == "it was ended by SIGKILL"
     assert processes[0].is_closed
@@ -112,23 +116,40 @@ def test_where_the_process_fails_torch_does_it(scorer, processes, seen_before):
 def test_where_no_process_can_be_started_torch_does_it(scorer, monkeypatch):
     monkeypatch.setattr(StandIn, "refusal", OSError(28, "No space left on device"))
     assert scorer.poll(is_saved=True) is None
-    outcome, _ = scorer.wait()
+    outcome, _ = scorer.wait(never)
     assert outcome.answer == LATE
     assert "No space left on device" in outcome.problem
 
 
 def test_a_process_that_takes_too_long_is_ended(scorer, processes, monkeypatch):
     monkeypatch.setattr(beside, "LONGEST_WAIT_S", 0.0)
-    outcome, _ = scorer.wait()
+    outcome, _ = scorer.wait(never)
     assert outcome.answer == LATE
     assert "in vain" in outcome.problem
     assert processes[0].is_closed
 
 
+@pytest.mark.parametrize("looks", [1, 3])
+def test_training_that_is_to_stop_does_not_wait(scorer, processes, monkeypatch, looks):
+    monkeypatch.setattr(StandIn, "wait", lambda self, timeout_s: self.has_ended)
+    answers = iter([False] * (looks - 1) + [True])
+    assert scorer.wait(lambda: next(answers)) is None
+    assert not any(process.is_closed for process in processes)
+    scorer.close()
+    assert all(process.is_closed for process in processes)
+
+
+def test_what_is_known_is_not_left_to_the_next_attempt(scorer, processes):
+    scorer.poll(is_saved=True)
+    processes[0].has_ended = True
+    assert scorer.poll(is_saved=True) == ANSWER
+    assert scorer.wait(lambda: True) is not None
+
+
 def test_where_torch_fails_as_well_there_are_no_scores(scorer, monkeypatch):
     monkeypatch.setattr(beside, "score_checkpoint", Mock(side_effect=ValueError("is torn")))
     monkeypatch.setattr(StandIn, "refusal", OSError("no"))
-    outcome, _ = scorer.wait()
+    outcome, _ = scorer.wait(never)
     assert outcome.answer is None
     assert "no process" in outcome.problem
     assert "is torn" in outcome.problem
@@ -151,7 +172,7 @@ def test_a_run_that_is_not_evaluated_beside_any_more_settles_what_it_has_left(pr
     scorer = Scorer(False, 3, CPU)
     scorer.expect(request())
     assert scorer.poll(is_saved=True) is None
-    outcome, is_news = scorer.wait()
+    outcome, is_news = scorer.wait(never)
     assert (outcome.answer, outcome.problem, is_news) == (LATE, "", True)
     assert processes == []
 
