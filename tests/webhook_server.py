@@ -29,7 +29,7 @@ class Webhook:
     def kinds(self) -> list[str]:
         return [message["kind"] for message in self.messages]
 
-    def wait_for(self, count: int, seconds: float = 60) -> list[dict[str, Any]]:
+    def wait_for(self, count: int, seconds: float = 100) -> list[dict[str, Any]]:
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.messages) >= count, seconds)
         return self.messages
