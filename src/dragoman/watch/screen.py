@@ -255,9 +255,7 @@ def _loss_lines(now: Now, watched: Watched, width: int) -> list[Text]:
 
 
 def _span(now: Now) -> str:
-    return (
-        f"last {duration(max(1.0, now.recent.at[-1] - now.recent.at[0]))}" if now.recent.at else ""
-    )
+    return f"last {duration(max(1.0, now.recent.at[-1] - now.recent.at[0]))}" if now.recent.at else ""
 
 
 def _slowest_first(now: Now) -> list[RankNow]:
@@ -297,13 +295,7 @@ def _stacked(rank: RankNow, width: float) -> Text:
         if cells:
             words = shown(part)
             share = f"{words} {percent(spent_s / total_s)}"
-            inside = (
-                share
-                if len(share) < cells - 1
-                else words
-                if len(words) < cells
-                else words[: cells - 1]
-            )
+            inside = share if len(share) < cells - 1 else words if len(words) < cells else words[:cells - 1]
             line.append(("▏" + inside)[:cells].ljust(cells), _PART_STYLES.get(part, _OTHER_PART))
     return line
 
@@ -388,7 +380,9 @@ def _happening_line(happening: Happening, now: float) -> Text:
     )
 
 
-def _filled(sections: Iterable[Section], width: int, height: int | None, label: int) -> list[Text]:
+def _filled(
+    sections: Iterable[Section], width: int, height: int | None, label: int
+) -> list[Text]:
     """Returns as many lines of each section as there is room for: first the least of each, the
     answers and events before the machines, then more."""
     every = [section for section in sections if section.lines]
@@ -423,9 +417,7 @@ def _with_end(line: Text, words: str, width: int) -> Text:
     return line
 
 
-def _beside(
-    left: Sequence[Text], left_width: int, right: Sequence[Text], right_width: int
-) -> list[Text]:
+def _beside(left: Sequence[Text], left_width: int, right: Sequence[Text], right_width: int) -> list[Text]:
     lines = []
     for number in range(max(len(left), len(right))):
         line = _fit(left[number] if number < len(left) else Text(), left_width)
