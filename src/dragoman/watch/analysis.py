@@ -1,6 +1,6 @@
 """The report of a run that goes on, made by a process of its own, as often as its cost allows.
 
-    python -m dragoman.watch.analysis RUN PARENT
+    python -m dragoman.watch.analysis RUN PARENT NICENESS
 
 reads the run and writes what it made to standard output. The process is short, so that the memory
 of a long run's tables is free again; it is nice, uses one core, and ends with the watcher.
@@ -20,7 +20,6 @@ from pydantic import ValidationError
 from dragoman.distributed.parent import ParentWatch
 from dragoman.errors import DragomanError
 from dragoman.report.content import Content, Report
-from dragoman.report.write import read_report
 from dragoman.rundir import RunDir
 
 USUAL_SHARE = 0.04
@@ -28,7 +27,10 @@ USUAL_SHARE = 0.04
 URGENT_SHARE = 0.1
 """The same where something has happened that may change an answer."""
 LEAST_PAUSE_S = 1.0
-NICENESS = 15
+NICENESS = 10
+"""About a tenth of a core on a machine that is busy with training."""
+FIRST_NICENESS = 5
+"""Of the first report, for which somebody waits."""
 CLOSE_TIMEOUT_S = 5.0
 MOST_COMPLAINT_BYTES = 2000
 
@@ -86,8 +88,9 @@ class Analysis:
         # Files rather than pipes: nobody has to read while it writes.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115
+        niceness = FIRST_NICENESS if self._ended_at is None else NICENESS
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(self._run.root), str(os.getpid())],
+            [sys.executable, "-m", __name__, str(self._run.root), str(os.getpid()), str(niceness)],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._complaints,
@@ -129,6 +132,9 @@ class Analysis:
 
 
 def make(run: RunDir) -> Made:
+    # What the watcher itself never needs, it need not wait for at its start.
+    from dragoman.report.write import read_report  # noqa: PLC0415
+
     report, error = None, ""
     try:
         report = read_report(run)
@@ -139,11 +145,11 @@ def make(run: RunDir) -> Made:
     return Made(cpu_s=time.process_time(), report=report, error=error)
 
 
-def main(run: str, parent: str) -> None:
+def main(run: str, parent: str, niceness: str) -> None:
     ParentWatch()
     if os.getppid() != int(parent):
         return
-    os.nice(NICENESS)
+    os.nice(int(niceness))
     sys.stdout.write(make(RunDir(Path(run))).model_dump_json())
 
 

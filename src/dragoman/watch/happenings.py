@@ -82,7 +82,8 @@ def earlier(report: Report, seen: Container[int]) -> Iterator[Happening]:
     for fault in report.faults:
         if fault.attempt not in seen:
             text = f"attempt {fault.attempt} {fault.kind} after step {count(fault.step)}"
-            yield Happening(at=fault.at, text=f"{text}: {fault.what}", health="poor")
+            health: Health = "watch" if fault.kind == "preempted" else "poor"
+            yield Happening(at=fault.at, text=f"{text}: {fault.what}", health=health)
 
 
 def rank_name(rank: int, host: str) -> str:

@@ -6,10 +6,11 @@ steer a terminal is taken out of it.
 
 import math
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+import numpy as np
 from rich.text import Text
 
 from dragoman.console import duration
@@ -27,6 +28,8 @@ TWO_COLUMNS = 132
 LABELED = 70
 LABEL = 9
 ANSWER = 35
+SENTENCES = 70
+"""An answer that has this much room beside the machines stands with its sentence."""
 MOST_SPARKS = 60
 
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -55,7 +58,7 @@ _PART_STYLES = {
     "optimizer": "black on green",
 }
 _OTHER_PART = "black on bright_black"
-_ASCII = str.maketrans(_SPARKS + "━─│▏●✓✕▲•…↑↓·±–", ".:-=+*##=-||*+x!*~^v.~-")
+_ASCII = str.maketrans(_SPARKS + "━─│▏●✓✕▲•…↑↓", ".:-=+*##=-||*+x!*~^v")
 
 
 class Section(NamedTuple):
@@ -81,10 +84,13 @@ def screen_of(
         if height is not None:
             own = height * (place + 1) // len(rows) - height * place // len(rows)
         lines += _row(row, width, own, is_last=place == len(rows) - 1)
-    if is_ascii:
-        for line in lines:
+    if height is not None:
+        lines = [*lines, *(Text(" " * width) for _ in range(height - len(lines)))][:height]
+    for line in lines:
+        line.no_wrap = True
+        if is_ascii:
             line.plain = _to_ascii(line.plain)
-    return lines[:height]
+    return lines
 
 
 def shown(text: str) -> str:
@@ -101,20 +107,19 @@ def shown(text: str) -> str:
 
 
 def sparkline(values: Points, width: int) -> str:
-    """Returns a line of bars as high as the values are; a space where there is none."""
-    known = [value for value in values if value is not None]
-    if not known or width < 1:
+    """Returns a line of bars as high as the values are; a space where there is none. The highest
+    of many may be cut off, so that one of them does not flatten all others."""
+    if width < 1 or all(value is None for value in values):
         return ""
     bins = bins_of(len(values), width)
-    low, high = min(known), max(known)
+    means = bins.means(np.array([math.nan if value is None else value for value in values]))
+    known = sorted(mean for mean in means.tolist() if math.isfinite(mean))
+    low, high = known[0], known[-1 - len(known) // 20]
     drawn = ""
-    for first, last in zip(bins.first, bins.last, strict=True):
-        own = [value for value in values[first : last + 1] if value is not None]
-        if not own:
-            drawn += " "
-            continue
-        share = (math.fsum(own) / len(own) - low) / (high - low) if high > low else 0.0
-        drawn += _SPARKS[min(len(_SPARKS) - 1, int(share * len(_SPARKS)))]
+    for mean in means.tolist():
+        share = (mean - low) / (high - low) if high > low else 0.0
+        place = min(len(_SPARKS) - 1, int(share * len(_SPARKS))) if math.isfinite(mean) else -1
+        drawn += " " if place < 0 else _SPARKS[place]
     return drawn
 
 
@@ -153,7 +158,7 @@ def _run(watched: Watched, width: int, height: int | None) -> list[Text]:
         half = (width - 3) * 9 // 20
         rest = width - 3 - half
         machines = _filled(_machines(now, watched, half - LABEL), half, left, LABEL)
-        answers = _filled(_verdicts(watched, rest - LABEL), rest, left, LABEL)
+        answers = _filled(_verdicts(watched, rest - LABEL, SENTENCES), rest, left, LABEL)
         return head + _beside(machines, half, answers, rest)
     label = LABEL if width >= LABELED else 0
     sections = [*_machines(now, watched, width - label), *_verdicts(watched, width - label)]
@@ -234,8 +239,9 @@ def _machines(now: Now, watched: Watched, width: int) -> Iterator[Section]:
     yield Section("hosts", hosts, min(2, len(hosts)))
 
 
-def _verdicts(watched: Watched, width: int) -> Iterator[Section]:
-    answers = _answer_lines(watched, width)
+def _verdicts(watched: Watched, width: int, with_sentences: int = 100) -> Iterator[Section]:
+    """`with_sentences`: from this width on, one answer stands on a line, with its sentence."""
+    answers = _answer_lines(watched, width, with_sentences)
     yield Section("answers", answers, min(6, len(answers)))
     events = [_happening_line(each, watched.now.at) for each in reversed(watched.now.happenings)]
     yield Section("events", events, min(3, len(events)))
@@ -255,7 +261,9 @@ def _loss_lines(now: Now, watched: Watched, width: int) -> list[Text]:
 
 
 def _span(now: Now) -> str:
-    return f"last {duration(max(1.0, now.recent.at[-1] - now.recent.at[0]))}" if now.recent.at else ""
+    return (
+        f"last {duration(max(1.0, now.recent.at[-1] - now.recent.at[0]))}" if now.recent.at else ""
+    )
 
 
 def _slowest_first(now: Now) -> list[RankNow]:
@@ -295,7 +303,13 @@ def _stacked(rank: RankNow, width: float) -> Text:
         if cells:
             words = shown(part)
             share = f"{words} {percent(spent_s / total_s)}"
-            inside = share if len(share) < cells - 1 else words if len(words) < cells else words[:cells - 1]
+            inside = (
+                share
+                if len(share) < cells - 1
+                else words
+                if len(words) < cells
+                else words[: cells - 1]
+            )
             line.append(("▏" + inside)[:cells].ljust(cells), _PART_STYLES.get(part, _OTHER_PART))
     return line
 
@@ -331,7 +345,7 @@ def _sensor_words(name: str, value: float) -> tuple[str, str]:
     return f"{shown(name).removesuffix(' utilization').replace('gpu', 'GPU')} {value:3.0f} %", ""
 
 
-def _answer_lines(watched: Watched, width: int) -> list[Text]:
+def _answer_lines(watched: Watched, width: int, with_sentences: int) -> list[Text]:
     report = watched.report
     if report is None:
         return [Text("the report is being made" if not watched.now.trouble else "-", "dim")]
@@ -340,7 +354,7 @@ def _answer_lines(watched: Watched, width: int) -> list[Text]:
     also = [answer for answer in report.also if answer.health in ("poor", "watch")]
     answers = sorted([*also, *report.answers], key=lambda answer: order.index(answer.health))
     at = watched.now.at
-    columns = 1 if width >= 100 else max(1, width // ANSWER)
+    columns = 1 if width >= with_sentences else max(1, width // ANSWER)
     each = [
         _answer_line(answer, changed.get(answer.key), at, width // columns, columns == 1)
         for answer in answers
@@ -361,7 +375,7 @@ def _answer_line(
     style = _HEALTH_STYLES[answer.health]
     line = _joined(
         (f"{HEALTH_SIGNS[answer.health]} ", style),
-        (f"{question_of(answer.key).title:<17}", "dim"),
+        (f"{question_of(answer.key).title:<18}", "dim"),
         (shown(answer.verdict), style),
     )
     if changed_at is not None:
@@ -380,9 +394,7 @@ def _happening_line(happening: Happening, now: float) -> Text:
     )
 
 
-def _filled(
-    sections: Iterable[Section], width: int, height: int | None, label: int
-) -> list[Text]:
+def _filled(sections: Iterable[Section], width: int, height: int | None, label: int) -> list[Text]:
     """Returns as many lines of each section as there is room for: first the least of each, the
     answers and events before the machines, then more."""
     every = [section for section in sections if section.lines]
@@ -417,7 +429,9 @@ def _with_end(line: Text, words: str, width: int) -> Text:
     return line
 
 
-def _beside(left: Sequence[Text], left_width: int, right: Sequence[Text], right_width: int) -> list[Text]:
+def _beside(
+    left: Sequence[Text], left_width: int, right: Sequence[Text], right_width: int
+) -> list[Text]:
     lines = []
     for number in range(max(len(left), len(right))):
         line = _fit(left[number] if number < len(left) else Text(), left_width)

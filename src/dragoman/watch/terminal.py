@@ -10,12 +10,13 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 
 from rich.console import Console, Group
 
+from dragoman.console import echo
 from dragoman.rundir import RunDir
 from dragoman.watch.content import Watched
 from dragoman.watch.run_watch import RunWatch
@@ -50,7 +51,7 @@ def _print_once(watches: Sequence[RunWatch]) -> None:
     is_ascii = not (sys.stdout.encoding or "").lower().startswith("utf")
     width = int(os.environ.get("COLUMNS", "0") or 0) or 100
     for line in screen_of(every, width, None, is_ascii):
-        print(line.plain.rstrip())
+        echo(line.plain.rstrip())
 
 
 def _waits(watched: Watched) -> bool:
@@ -60,26 +61,20 @@ def _waits(watched: Watched) -> bool:
 def _show(console: Console, watches: Sequence[RunWatch]) -> None:
     with _signals() as woken:
         while True:
-            with _keys() as keys, console.screen(hide_cursor=True) as screen:
-                why = _until_key(console, watches, screen.update, keys, woken)
+            with _keys() as keys, console.screen(hide_cursor=True):
+                why = _until_key(console, watches, keys, woken)
             if why != "stop":
                 return
             os.kill(os.getpid(), signal.SIGSTOP)  # goes on here after `fg`
 
 
-def _until_key(
-    console: Console,
-    watches: Sequence[RunWatch],
-    update: Callable[[Group], None],
-    keys: int | None,
-    woken: int,
-) -> str:
+def _until_key(console: Console, watches: Sequence[RunWatch], keys: int | None, woken: int) -> str:
     """Returns quit or stop."""
     every = [watch.refresh() for watch in watches]
     while True:
         size = console.size
         lines = screen_of(every, size.width, size.height, console.options.ascii_only)
-        update(Group(*lines))
+        console.update_screen(Group(*lines))
         due_at = time.monotonic() + EVERY_S
         while (left_s := due_at - time.monotonic()) > 0:
             ready, _, _ = select.select([f for f in (keys, woken) if f is not None], [], [], left_s)

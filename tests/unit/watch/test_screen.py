@@ -145,7 +145,7 @@ def test_before_the_first_report_the_screen_says_so(finished):
 
 
 def test_sparklines():
-    assert sparkline([1.0, 2.0, 3.0], 3) == "▁▄█"
+    assert sparkline([1.0, 2.0, 3.0], 3) == "▁▅█"
     assert sparkline([5.0, 5.0], 2) == "▁▁"
     assert sparkline([None, 1.0, 2.0], 3) == " ▁█"
     assert sparkline([None], 3) == sparkline([], 3) == ""

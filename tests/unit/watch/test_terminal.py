@@ -1,4 +1,4 @@
-"""The screen is tested at a real terminal: a pseudo-terminal, with a shell's settings to compare."""
+"""The screen is tested at a real terminal: a pseudo-terminal, whose settings are compared."""
 
 import os
 import signal
@@ -93,7 +93,8 @@ def test_another_size_is_drawn_at_once(watching):
     watching.expect(ENTERED)
     watching.expect("finished")
     watching.setwinsize(15, 60)
-    watching.expect(r"\n.{60}\r")
+    # The last of 15 lines, then the first of the next screen.
+    watching.expect(r"\x1b\[15;1H[^\x1b]*(?:\x1b\[[0-9;]*m[^\x1b]*)*\x1b\[1;1H")
     watching.send("q")
     watching.expect("restored")
 
