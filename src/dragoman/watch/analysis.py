@@ -20,7 +20,6 @@ from pydantic import ValidationError
 from dragoman.distributed.parent import ParentWatch
 from dragoman.errors import DragomanError
 from dragoman.report.content import Content, Report
-from dragoman.report.write import read_report
 from dragoman.rundir import RunDir
 
 USUAL_SHARE = 0.04
@@ -133,6 +132,9 @@ class Analysis:
 
 
 def make(run: RunDir) -> Made:
+    # What the watcher itself never needs, it need not wait for at its start.
+    from dragoman.report.write import read_report  # noqa: PLC0415
+
     report, error = None, ""
     try:
         report = read_report(run)

@@ -5,6 +5,7 @@ end are read: that costs the same for a run of an hour and of a month.
 """
 
 import os
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -112,6 +113,8 @@ class EventTail:
         place = self._places.get(key)
         is_anew = place is None or place.inode != state.st_ino or state.st_size < place.offset
         if place and not is_anew and state.st_size == place.seen_size:
+            return None
+        if not stat.S_ISREG(state.st_mode):  # opening a pipe would wait for a writer
             return None
         with path.open("rb") as file:
             state = os.fstat(file.fileno())

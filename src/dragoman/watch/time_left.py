@@ -7,11 +7,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from dragoman.diagnosis.estimate import Estimate
-from dragoman.diagnosis.learning.robust_fit import t_97_5
 
 MOST_BLOCKS = 12
 """Long enough to be nearly independent of each other, and enough of them to see their scatter."""
 FEWEST_BLOCKS = 3
+# Student's t that bounds a 95 % interval on each side, by degrees of freedom from 1 to MOST_BLOCKS
+# less 1: to import SciPy for it would take longer than all else of an update.
+T_97_5 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201)
 
 
 class Pace(NamedTuple):
@@ -40,7 +42,7 @@ def time_left(paces: Sequence[Pace], steps: int, more_s: float = 0.0) -> Estimat
     squares = math.fsum((block.seconds - mean_s * block.steps) ** 2 for block in blocks)
     # Of one step, with what it shares with its neighbors.
     variance = (degrees + 1) / degrees * squares / done
-    half = t_97_5(degrees) * math.sqrt(variance * (steps**2 / done + steps))
+    half = T_97_5[degrees - 1] * math.sqrt(variance * (steps**2 / done + steps))
     return Estimate(expected_s, max(more_s, expected_s - half), expected_s + half)
 
 

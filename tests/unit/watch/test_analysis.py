@@ -133,17 +133,26 @@ time.sleep(600)
 
 
 def test_the_process_ends_with_its_watcher(run):
-    # It cannot finish: reading this pipe takes for ever.
-    os.mkfifo(run.evaluation("test"))
-    run.config.unlink()
-    os.mkfifo(run.config)
+    pipe = run.events_of(9, 0)
+    os.mkfifo(pipe)
     with subprocess.Popen(
         [sys.executable, "-c", WATCHER, str(run.root)], stdout=subprocess.PIPE, text=True
     ) as watcher:
         child = int(watcher.stdout.readline())
+        held = _opened_once_read(pipe)  # from here on it reads what never comes
+        assert _is_alive(child)
         watcher.kill()
     while _is_alive(child):
         time.sleep(0.05)
+    os.close(held)
+
+
+def _opened_once_read(pipe):
+    while True:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody reads it yet
+            time.sleep(0.05)
 
 
 def _is_alive(process):

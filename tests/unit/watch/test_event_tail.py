@@ -1,3 +1,4 @@
+import os
 import shutil
 
 import pytest
@@ -107,6 +108,12 @@ def test_a_line_without_end_does_not_hold_up_what_follows(run, monkeypatch):
     append(run, [(0.0, step(1))])
     tail = EventTail(run)
     assert [found for _ in range(5) for found in steps(tail)] == [(1, 0, 1)]
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(run):
+    os.mkfifo(run.events_of(1, 0))
+    append(run, training(1, 1), rank=1)
+    assert steps(EventTail(run)) == [(1, 1, 1)]
 
 
 def test_more_than_is_read_at_once_comes_with_the_next_calls(run, monkeypatch):

@@ -2,7 +2,13 @@ import random
 
 import pytest
 
-from dragoman.watch.time_left import Pace, evaluations_left, time_left
+from dragoman.diagnosis.learning.robust_fit import t_97_5
+from dragoman.watch.time_left import MOST_BLOCKS, T_97_5, Pace, evaluations_left, time_left
+
+
+def test_students_t_is_that_of_the_diagnosis():
+    exact = [t_97_5(degrees) for degrees in range(1, MOST_BLOCKS)]
+    assert pytest.approx(exact, abs=0.001) == list(T_97_5)
 
 
 def test_steady_steps_leave_no_doubt():
