@@ -182,7 +182,8 @@ def test_what_a_reader_does_survives_an_update(opened, served, invented):
     assert page.evaluate(RANGE) == zoomed
 
     plot.locator(".nsewdrag").first.dblclick()  # shows all of it again
-    watch.shown = watched(later, changes, step=302, recent=moved)
+    on = moved.model_copy(update={"at": [at + 2 for at in moved.at]})
+    watch.shown = watched(later, changes, step=302, recent=on)
     page.wait_for_function(f"() => {SHOWN_MS} > 0.9 * {GIVEN_MS}")
 
 
