@@ -18,6 +18,8 @@ class RankNow(Content):
     step: int
     silent_s: float
     """Since its last event."""
+    is_silent: bool = False
+    """It does nothing while others go on. Ranks that wait for an evaluation are not meant."""
     step_s: Finite
     """Mean of its last steps."""
     parts_s: dict[str, float]
