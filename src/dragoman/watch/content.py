@@ -44,6 +44,8 @@ class Happening(Content):
     health: Health
     lost: str = ""
     """The rank that was lost, with its host: rank 1 on b; empty: none was."""
+    attempt: int = 0
+    """Of a loss: the attempt in which it was; else 0."""
 
 
 class Now(Content):

@@ -383,7 +383,7 @@ class LiveRun:
         if event.cause == "lost-rank" and event.culprit_rank is not None:
             key = "lost", attempt, event.culprit_rank
             host = event.culprit_host or self._host(event.culprit_rank)
-            self._happened.setdefault(key, happenings.lost(at, event.culprit_rank, host))
+            self._happened.setdefault(key, happenings.lost(at, attempt, event.culprit_rank, host))
 
     def _state(self, now: float, status: Status) -> tuple[StateName, str]:
         if not self._ranks:
