@@ -27,8 +27,8 @@ def now(at=1000.0, state="training", step=10, **more):
     return Now(**(values | more))
 
 
-def loss_of(who, at=1000.0):
-    return Happening(at=at, text=f"{who} was killed", health="poor", lost=who)
+def loss_of(who, attempt=1, at=1000.0):
+    return Happening(at=at, text=f"{who} was killed", health="poor", lost=who, attempt=attempt)
 
 
 def answer(key="network", verdict="network-bound", health="poor", confidence="high", command=""):

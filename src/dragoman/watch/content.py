@@ -18,6 +18,8 @@ class RankNow(Content):
     step: int
     silent_s: float
     """Since its last event."""
+    is_silent: bool = False
+    """It does nothing while others go on. Ranks that wait for an evaluation are not meant."""
     step_s: Finite
     """Mean of its last steps."""
     parts_s: dict[str, float]
@@ -42,6 +44,8 @@ class Happening(Content):
     health: Health
     lost: str = ""
     """The rank that was lost, with its host: rank 1 on b; empty: none was."""
+    attempt: int = 0
+    """Of a loss: the attempt in which it was; else 0."""
 
 
 class Now(Content):

@@ -31,9 +31,9 @@ def ended(at: float, attempt: int, step: int, state: str, reason: str) -> Happen
     return Happening(at=at, text=text, health=_END_HEALTH[state])
 
 
-def lost(at: float, rank: int, host: str) -> Happening:
+def lost(at: float, attempt: int, rank: int, host: str) -> Happening:
     who = rank_name(rank, host)
-    return Happening(at=at, text=f"lost {who}", health="poor", lost=who)
+    return Happening(at=at, text=f"lost {who}", health="poor", lost=who, attempt=attempt)
 
 
 def silent(at: float, rank: int, host: str) -> Happening:

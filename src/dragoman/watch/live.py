@@ -51,6 +51,8 @@ SILENT_S = 10.0
 """A rank that does nothing for this long, and for so many of its steps, while others go on, is
 named."""
 SILENT_STEPS = 5.0
+SILENT_READINGS = 3.0
+"""The same for readings of sensors: `telemetry.sensors_every_s` may be minutes."""
 ALIVE_S = 4.0
 PREPARING_S = 600.0
 """So long the word of a command that prepares another attempt is believed."""
@@ -102,6 +104,8 @@ class _Rank:
     beat_monotonic_at: float = 0.0
     """Of its last event of a kind that comes again and again."""
     last_at: float = 0.0
+    read_at: float = math.inf
+    """When its events were read last, on the watcher's clock: none of them can be younger."""
     stepped_at: float = 0.0
     longest_gap_s: float = 0.0
     seen_at: float | None = None
@@ -120,7 +124,8 @@ class _Rank:
 
     def silent_s(self, now: float) -> float:
         """By the watcher's clock alone once it saw the file grow: another host's may differ."""
-        return max(0.0, now - (self.last_at if self.seen_at is None else self.seen_at))
+        last_at = min(self.last_at, self.read_at) if self.seen_at is None else self.seen_at
+        return max(0.0, now - last_at)
 
 
 @dataclass(frozen=True)
@@ -152,6 +157,9 @@ class LiveRun:
         self._evaluated: Evaluated | None = None
         self._evaluation_s: deque[float] = deque(maxlen=10)
         self._forecast: ForecastMade | None = None
+        self._heartbeat_at: float | None = None
+        self._heartbeat_seen_at = 0.0
+        """On the watcher's clock, except for one that is older than the watching."""
         self._drawn: tuple[RecentSteps, list[HostCurve]] | None = None
         """The curves, until there are more events."""
 
@@ -175,6 +183,7 @@ class LiveRun:
         state = _Rank(first.wall_at - first.monotonic_at)
         if attempt == self.attempt:
             state = self._ranks.setdefault(rank, state)
+            state.read_at = now
             if not is_anew:
                 state.seen_at = now
         for stamped in possible:
@@ -192,8 +201,11 @@ class LiveRun:
             silent_s = state.silent_s(now)
             step_s = state.step_s if state.steps else 0.0
             limit_s = max(SILENT_S, SILENT_STEPS * step_s)
-            if (self.attempt, rank) in self._readings:
+            readings = self._readings.get((self.attempt, rank), ())
+            if len(readings) > 1:
                 # It reads sensors, whatever else goes on: then its process is gone or cut off.
+                every_s = readings[-1].monotonic_at - readings[-2].monotonic_at
+                limit_s = max(limit_s, SILENT_READINGS * every_s)
                 others_go_on = any(other.silent_s(now) < ALIVE_S for other in others)
             else:
                 ahead_s = max((o.stepped_at - state.stepped_at for o in others), default=0.0)
@@ -371,20 +383,30 @@ class LiveRun:
         if event.cause == "lost-rank" and event.culprit_rank is not None:
             key = "lost", attempt, event.culprit_rank
             host = event.culprit_host or self._host(event.culprit_rank)
-            self._happened.setdefault(key, happenings.lost(at, event.culprit_rank, host))
+            self._happened.setdefault(key, happenings.lost(at, attempt, event.culprit_rank, host))
 
     def _state(self, now: float, status: Status) -> tuple[StateName, str]:
         if not self._ranks:
             return "preparing", ""
         ends = self._ends.get(self.attempt, [])
         silent_s = min(state.silent_s(now) for state in self._ranks.values())
-        alive_at = status.heartbeat_at or 0.0
+        alive_at = self._alive_at(now, status)
         last_at = max(state.last_at for state in self._ranks.values())
         if status.state == "preparing" and alive_at > last_at and now - alive_at < PREPARING_S:
             return "preparing", ""
         longest_gap_s = max(state.longest_gap_s for state in self._ranks.values())
         silent_s = min(silent_s, max(0.0, now - alive_at))
         return outcome_of(ends, len(self._ranks), longest_gap_s, silent_s)
+
+    def _alive_at(self, now: float, status: Status) -> float:
+        """Returns when the heartbeat was, on the watcher's clock as far as that can be known."""
+        if status.heartbeat_at != self._heartbeat_at:
+            is_first = self._heartbeat_at is None
+            self._heartbeat_at = status.heartbeat_at
+            self._heartbeat_seen_at = now
+            if is_first:
+                self._heartbeat_seen_at = min(now, status.heartbeat_at or 0.0)
+        return self._heartbeat_seen_at
 
     def _sentence(
         self,
@@ -492,6 +514,7 @@ def _rank_now(rank: int, state: _Rank, host: str, now: float) -> RankNow:
         device=state.start.device if state.start else "",
         step=steps[-1].step if steps else 0,
         silent_s=round(state.silent_s(now), 3),
+        is_silent=state.is_silent,
         step_s=finite(state.step_s),
         parts_s={
             part: math.fsum(_possible_s(step.parts_s.get(part, 0.0)) for step in steps) / len(steps)

@@ -61,15 +61,16 @@ class Ending(Content):
 class Sent:
     """What has been sent of a run, so that nothing is sent twice."""
 
-    since: float
-    """When watching began; what was lost before is known."""
+    attempts_before: int
+    """What was lost in these is known. They are counted, as the clock by which a loss is recorded
+    may be hours away from ours."""
     had_begun: bool
     """There were records when watching began: what is bad in the first report is known."""
     had_report: bool = False
     bad: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """(question, verdict) -> when it was bad last."""
-    lost: frozenset[tuple[float, str]] = frozenset()
-    """(when, who)."""
+    lost: frozenset[tuple[int, str]] = frozenset()
+    """(attempt, who)."""
     end: bool = False
 
 
@@ -82,11 +83,11 @@ def messages_of(
     a run that failed may go on.
     """
     now = watched.now
-    losses = {(each.at, each.lost) for each in now.happenings if each.lost}
+    losses = {(each.attempt, each.lost) for each in now.happenings if each.lost}
     messages = [
         _of(now, "lost", f"{who} was lost at step {now.step:,}.", started_on, lost=who)
-        for at, who in sorted(losses - sent.lost)
-        if at >= sent.since
+        for attempt, who in sorted(losses - sent.lost)
+        if attempt > sent.attempts_before
     ]
     sent = replace(sent, lost=sent.lost | losses)
     if watched.report:

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -21,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from dragoman.config import NotifySettings
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.rundir import RunDir
+from dragoman.telemetry.read.events import attempts_so_far
 from dragoman.training.claim import has_begun
 from dragoman.watch.delivery import webhook_address
 from dragoman.watch.messages import Ending
@@ -40,7 +40,7 @@ class Order(BaseModel):
     settings: NotifySettings
     launcher: int
     """The id of the process that launches the run."""
-    since: float
+    attempts_before: int
     had_begun: bool
 
 
@@ -69,7 +69,7 @@ def notifications(settings: NotifySettings, run: RunDir) -> Iterator[Callable[[i
         run=str(run.root),
         settings=settings,
         launcher=os.getpid(),
-        since=time.time(),
+        attempts_before=attempts_so_far(run),
         had_begun=has_begun(run),
     )
     ending = Ending(code=0)

@@ -43,8 +43,10 @@ def follow(run: RunDir, complain: Complain) -> None:
             "add one of them, and start the run again"
         )
     check_notify(settings)
-    sent = Sent(since=time.time(), had_begun=True)
-    _follow(RunWatch(run), settings, sent, RunItself(), complain)
+    watch = RunWatch(run)
+    now = watch.refresh().now
+    sent = Sent(attempts_before=now.attempt - (now.state == "training"), had_begun=True)
+    _follow(watch, settings, sent, RunItself(), complain)
 
 
 def send_trial(settings: NotifySettings, name: str) -> None:
@@ -161,7 +163,7 @@ def main() -> None:
     try:
         launcher = Launcher(sys.stdin.fileno())
         order = launcher.order
-        sent = Sent(since=order.since, had_begun=order.had_begun)
+        sent = Sent(attempts_before=order.attempts_before, had_begun=order.had_begun)
         _follow(RunWatch(RunDir(Path(order.run))), order.settings, sent, launcher, _complain)
     except Exception as error:
         # Its text may repeat an address.

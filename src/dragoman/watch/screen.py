@@ -270,14 +270,14 @@ def _slowest_first(now: Now) -> list[RankNow]:
     """In order of rank, as long as they are few; of many, those that matter come first."""
     if len(now.ranks) <= 4:
         return now.ranks
-    return sorted(now.ranks, key=lambda rank: (-(rank.silent_s >= 10), -(rank.step_s or 0.0)))
+    return sorted(now.ranks, key=lambda rank: (-rank.is_silent, -(rank.step_s or 0.0)))
 
 
 def _rank_line(rank: RankNow, now: Now, width: int) -> Text:
     name = f"{rank.rank} {shown(rank.host)}"[:18]
     longest = min(18, max(len(f"{r.rank} {shown(r.host)}") for r in now.ranks))
     line = Text(f"{name:<{longest}} ")
-    if now.state == "training" and rank.silent_s >= 10:
+    if now.state == "training" and rank.is_silent:
         line.append(f"silent for {duration(rank.silent_s)}", "bold red")
         return line
     if rank.step_s is None:

@@ -23,8 +23,8 @@ def test_ends_are_good_or_bad_news():
 
 
 def test_a_lost_rank_has_its_name():
-    assert "rank 3 on gamma" in happenings.lost(1.0, 3, "gamma").text
-    assert happenings.lost(1.0, 3, "").text.endswith("rank 3")
+    assert "rank 3 on gamma" in happenings.lost(1.0, 1, 3, "gamma").text
+    assert happenings.lost(1.0, 1, 3, "").text.endswith("rank 3")
 
 
 def test_an_evaluation_has_its_scores_once_they_are_there():

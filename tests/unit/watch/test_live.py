@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from unit.report.fake_run import CONFIG, evaluated, started, step
 from unit.watch.growing_run import MONOTONIC_AHEAD, NOW, reading, stamped, start, training
@@ -117,6 +119,21 @@ def test_ranks_that_wait_for_an_evaluation_are_not_called_silent(about):
     assert not any("silent" in text for text in texts(live.now(NOW, about)))
 
 
+def test_ranks_whose_sensors_are_read_seldom_are_not_called_silent(about):
+    """telemetry.sensors_every_s may be any number; an evaluation has no other events."""
+    live = LiveRun()
+    for rank in (0, 1):
+        seldom = [reading(at, cpu__percent=5.0) for at in (-60.0, -40.0)]
+        events = [start(-200, rank=rank), *training(1, 3, until=-61.0), *seldom]
+        add(live, events, rank=rank, at=-40.0)
+    for at in range(-39, 60):
+        for rank in (0, 1):
+            if at % 20 == 10 * rank:
+                add(live, [reading(float(at), cpu__percent=5.0)], rank=rank, at=at)
+        live.notice_silence(NOW + at)
+    assert not any("silent" in text for text in texts(live.now(NOW, about)))
+
+
 def test_long_silence_means_that_it_broke_off(about):
     live = two_ranks()
     assert live.now(NOW + 60, about).state == "training"
@@ -129,6 +146,26 @@ def test_once_a_file_grew_before_our_eyes_other_clocks_do_not_matter(about):
     now = live.now(NOW + 1, about)
     assert now.state == "training"
     assert now.ranks[0].silent_s == 1.0
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_a_host_whose_clock_is_hours_ahead_is_not_alive_for_hours_after_its_death(
+    about, is_watched
+):
+    live, ahead_s = LiveRun(), 7200.0
+    events = [start(ahead_s - 100), *training(1, 9, until=ahead_s)]
+    add(live, events, is_anew=not is_watched)
+    status = Status(state="training", attempt=1, step=9, heartbeat_at=NOW + ahead_s)
+    assert live.now(NOW + 1, replace(about, status=status)).state == "training"
+    assert live.now(NOW + 600, replace(about, status=status)).state == "broken off"
+
+
+def test_a_heartbeat_that_goes_on_is_a_sign_of_life_by_whatever_clock(about):
+    live = two_ranks()
+    for at in range(0, 600, 2):
+        status = Status(state="training", attempt=1, step=9, heartbeat_at=NOW + at - 7200)
+        now = live.now(NOW + at, replace(about, status=status))
+    assert now.state == "training"
 
 
 def test_hosts_are_put_on_the_clock_of_rank_0(about):

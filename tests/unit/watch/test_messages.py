@@ -13,8 +13,8 @@ from dragoman.watch.messages import (
     trial_message,
 )
 
-NEW = Sent(since=900.0, had_begun=False)
-RESUMED = Sent(since=900.0, had_begun=True)
+NEW = Sent(attempts_before=0, had_begun=False)
+RESUMED = Sent(attempts_before=3, had_begun=True)
 SCHEMA = Path(__file__).parents[3] / "docs" / "notification.schema.json"
 
 
@@ -84,13 +84,20 @@ def test_a_lost_rank_is_sent_once_by_name():
 
 
 def test_the_same_rank_can_be_lost_twice():
-    losses = [loss_of("rank 1 on b", at=1000), loss_of("rank 1 on b", at=1100)]
+    losses = [loss_of("rank 1 on b", attempt=1), loss_of("rank 1 on b", attempt=2)]
     both = watched(happenings=losses)
     assert len(sent_by([watched(happenings=losses[:1]), both])) == 2
 
 
 def test_what_was_lost_before_is_known():
-    assert sent_by([watched(happenings=[loss_of("rank 1 on b", at=800.0)])], RESUMED) == []
+    assert sent_by([watched(happenings=[loss_of("rank 1 on b", attempt=3)])], RESUMED) == []
+
+
+def test_a_loss_on_a_host_whose_clock_is_hours_behind_is_sent():
+    """The moment of a loss is told by rank 0's clock."""
+    loss = loss_of("rank 1 on b", attempt=4, at=1000.0 - 7200.0)
+    (message,) = sent_by([watched(), watched(happenings=[loss])], RESUMED)
+    assert message.lost == "rank 1 on b"
 
 
 def test_the_end_comes_once_and_last_with_the_command_that_resumes():

@@ -48,7 +48,7 @@ class EndsAt:
 
 def followed(watch, settings, launcher):
     complaints = []
-    sent = Sent(since=0.0, had_begun=False)
+    sent = Sent(attempts_before=0, had_begun=False)
     notifying._follow(watch, settings, sent, launcher, complaints.append)
     assert watch.is_closed
     return complaints
@@ -79,7 +79,11 @@ def test_a_server_that_hangs_ends_with_the_time_after_the_end(webhook, monkeypat
 
 def ending_of(pipe_input, run_now, launcher=None, **more):
     order = Order(
-        run="r", settings=HOOK, launcher=launcher or os.getppid(), since=0.0, had_begun=False
+        run="r",
+        settings=HOOK,
+        launcher=launcher or os.getppid(),
+        attempts_before=0,
+        had_begun=False,
     )
     reading, writing = os.pipe()
     try:

@@ -1,6 +1,7 @@
 import pytest
 from browser.invented_run import write_invented_run
 from rich.cells import cell_len
+from unit.watch import watched_values
 from unit.watch.growing_run import NOW, append, new_run, reading, start, training
 
 from dragoman.config import load_config
@@ -133,6 +134,16 @@ def test_a_silent_worker_is_named(in_progress):
     text = "\n".join(plain([Watched(now=now, report=None, changes=[])], 100, 40))
     assert "1 host-1" in text
     assert "silent for 33 s" in text
+
+
+def test_a_worker_that_waits_for_an_evaluation_is_not_called_silent():
+    """Only the first worker of a host reads sensors; the others record nothing meanwhile."""
+    ranks = [watched_values.rank(0, "a"), watched_values.rank(1, "a", silent_s=90.0)]
+    waiting = Watched(now=watched_values.now(ranks=ranks), report=None, changes=[])
+    assert "silent" not in "\n".join(plain([waiting], 100, 40))
+    ranks[1] = watched_values.rank(1, "a", silent_s=90.0, is_silent=True)
+    lost = Watched(now=watched_values.now(ranks=ranks), report=None, changes=[])
+    assert "silent for 1 min 30 s" in "\n".join(plain([lost], 100, 40))
 
 
 def test_a_terminal_without_other_characters_gets_ascii(finished):
