@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, cast
 
 import typer
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dragoman.documents.translation import Translate
 
 QUIET_S = 2.0
+_Result = TypeVar("_Result")
 
 
 @orderly_termination()
@@ -142,7 +143,7 @@ def translate(
     if is_dialog:
         (record,) = read_records([""], "", form, target_language)
         shown = candidate_list if is_detailed and not as_json else record.write
-        hold_dialog(lambda line: translate_texts([line], split, search)[0], shown)
+        hold_dialog(meter.of_each(lambda line: translate_texts([line], split, search)[0]), shown)
         return
     if sentences:
         # Each argument is a text of its own, also where lines are wrapped.
@@ -185,6 +186,18 @@ class _Meter:
         if self._is_shown and seconds > QUIET_S and self.status.is_due():
             rate = self._done / seconds
             self.status.show(f"translating: {self._done:,} sentences ({rate:,.0f} sentences/s)")
+
+    def of_each(self, translate: Callable[[str], _Result]) -> Callable[[str], _Result]:
+        """Returns a function that counts from the beginning for each text, and clears the line."""
+
+        def translate_one(text: str) -> _Result:
+            self._done, self._begun = 0, time.monotonic()
+            try:
+                return translate(text)
+            finally:
+                self.status.clear()
+
+        return translate_one
 
     def summary(self, unit: str, engine: str) -> str:
         seconds = time.monotonic() - self._begun

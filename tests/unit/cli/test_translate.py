@@ -295,6 +295,35 @@ def test_the_speed_is_shown_on_a_terminal_while_it_takes_long(monkeypatch):
     assert len(shown) == 1
 
 
+def test_in_a_dialog_the_speed_is_that_of_a_line_and_gone_before_its_translation(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    now, shown = [0.0], []
+    monkeypatch.setattr("sys.stderr", Terminal())
+    monkeypatch.setattr(
+        *(sys.modules[_Meter.__module__], "time"), SimpleNamespace(monotonic=lambda: now[0])
+    )
+    meter = _Meter()
+    monkeypatch.setattr(meter.status, "is_due", lambda: True)
+    monkeypatch.setattr(meter.status, "show", shown.append)
+    monkeypatch.setattr(meter.status, "clear", lambda: shown.append("cleared"))
+
+    def take(seconds):
+        now[0] += seconds
+        meter.done(6)
+        return seconds
+
+    answer = meter.of_each(take)
+    assert answer(1.0) == 1.0
+    now[0] += 100.0  # in which the next line is typed
+    assert answer(1.0) == 1.0
+    assert shown == ["cleared", "cleared"]
+    assert answer(3.0) == 3.0
+    assert shown[2:] == ["translating: 6 sentences (2 sentences/s)", "cleared"]
+
+
 def test_at_a_terminal_there_is_a_dialog(trained):
     _, run = trained
     expected = dragoman("translate", run, "one two").stdout.strip()
