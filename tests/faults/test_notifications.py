@@ -100,6 +100,7 @@ def test_a_killed_rank_is_told_by_name_and_then_the_end(digits, tmp_path, webhoo
     assert process.returncode == 1
 
 
+@pytest.mark.cluster
 @pytest.mark.timeout(240)  # workers that a killed launcher may have left have 35 s to save
 def test_a_killed_launcher_is_told(digits, tmp_path, webhook):
     run = tmp_path / "run"
@@ -115,6 +116,7 @@ def test_a_killed_launcher_is_told(digits, tmp_path, webhook):
     assert (message["kind"], message["state"]) == ("end", "broken off")
 
 
+@pytest.mark.cluster
 def test_a_killed_notifier_changes_nothing(digits, tmp_path, webhook):
     run = tmp_path / "run"
     process = start_dragoman(
