@@ -1,4 +1,4 @@
-import builtins
+import sys
 
 import pytest
 from browser.invented_run import write_invented_run
@@ -22,14 +22,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 
 def test_a_page_without_its_packages_names_them(tmp_path, monkeypatch):
     run = write_invented_run(tmp_path / "run").directory
-    imports = builtins.__import__
-
-    def without_starlette(name, *rest):
-        if name == "starlette":
-            raise ImportError(name=name)
-        return imports(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without_starlette)
+    monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(UserError, match=r"starlette.*\[serve\]"):
         watch([run.root], web=True)
 
