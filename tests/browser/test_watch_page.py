@@ -11,7 +11,7 @@ from browser.invented_run import write_invented_run
 from browser.test_report_page import color_of
 from digits_language import write_recipe
 from labs import lab
-from processes import ENDLESS, start_dragoman, wait_for_step, worker_processes
+from processes import ENDLESS, losses, start_dragoman, wait_until, worker_processes
 from unit.report.fake_run import MONOTONIC_AT, WALL_AT, FakeRun, started, step
 from unit.watch.watched_values import AT, FakeWatch, changes_of, watched, with_verdict
 from watch_server import WatchServer
@@ -423,7 +423,8 @@ def training(folder, *more):
     run = folder / "runs" / "watched"
     process = start_dragoman("train", write_recipe(folder), "--run", run, *ENDLESS, *more)
     try:
-        wait_for_step(run, 5)
+        wait_until(lambda: process.poll() is not None or max(losses(run), default=0) >= 5)
+        assert process.poll() is None, process.communicate()
         yield run
     finally:
         process.send_signal(signal.SIGINT)

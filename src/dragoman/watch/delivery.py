@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message as Headers
 from http.client import HTTPException
-from typing import IO
+from typing import IO, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from dragoman.errors import ConfigError
@@ -35,6 +35,8 @@ MOST_PAUSE_S = 120.0
 """Of what a server may ask for with Retry-After."""
 MOST_LAST_PAUSE_S = 5.0
 """Once the run has ended."""
+ENDING_S = 1.0
+"""Before the last moment, for a command to be ended: nobody else would end it."""
 MOST_WAITING = 100
 """Messages that wait for a server."""
 
@@ -50,8 +52,10 @@ class Failure:
     """For which the server has asked."""
 
 
-Try = Callable[[Message], Failure | None]
-"""Delivers one message once, in bounded time; None: it was taken."""
+class Try(Protocol):
+    """Delivers one message once, in bounded time, and in `within_s` at most; None: it was taken."""
+
+    def __call__(self, message: Message, within_s: float = math.inf) -> Failure | None: ...
 
 
 def webhook_address(variable: str, variables: Mapping[str, str]) -> str:
@@ -99,13 +103,17 @@ def to_webhook(address: str) -> Try:
         except (OSError, HTTPException, ValueError) as error:
             return Failure(f"{where} cannot be reached ({_reason(error)})")
 
-    return lambda message: _within(2 * TRY_S, lambda: post(message), where)
+    def post_in_time(message: Message, within_s: float = math.inf) -> Failure | None:
+        return _within(min(2 * TRY_S, within_s), lambda: post(message), where)
+
+    return post_in_time
 
 
 def to_command(command: tuple[str, ...]) -> Try:
     program = command[0]
 
-    def run(message: Message) -> Failure | None:
+    def run(message: Message, within_s: float = math.inf) -> Failure | None:
+        most_s = min(COMMAND_S, within_s)
         variables = os.environ | {
             "DRAGOMAN_KIND": message.kind,
             "DRAGOMAN_RUN": message.run,
@@ -124,11 +132,11 @@ def to_command(command: tuple[str, ...]) -> Try:
             return Failure(f"{program} cannot be started ({_reason(error)})", is_final=True)
         with process:
             try:
-                process.communicate(message.model_dump_json().encode(), timeout=COMMAND_S)
+                process.communicate(message.model_dump_json().encode(), timeout=most_s)
             except subprocess.TimeoutExpired:
                 with suppress(OSError):
                     os.killpg(process.pid, signal.SIGKILL)
-                return Failure(f"{program} took longer than {COMMAND_S:g} s")
+                return Failure(f"{program} took longer than {most_s:.3g} s")
         if process.returncode:
             return Failure(f"{program} ended with exit code {process.returncode}")
         return None
@@ -172,8 +180,12 @@ class Channel:
 
     def _tried(self, message: Message) -> Failure | None:
         """Returns the last failure; None: it was delivered."""
+        failure: Failure | None = None
         for pause_s in (*PAUSES_S, None):
-            failure = self._try_once(message)
+            within_s = self._until - ENDING_S - time.monotonic()
+            if within_s <= 0:
+                return failure or Failure("there was no time left after the run's end")
+            failure = self._try_once(message, within_s)
             if failure is None or failure.is_final or pause_s is None:
                 return failure
             asked_s = min(failure.pause_s, MOST_PAUSE_S)
@@ -244,7 +256,7 @@ def _within(seconds: float, deliver: Callable[[], Failure | None], where: str) -
     thread = threading.Thread(target=lambda: results.append(deliver()), daemon=True)
     thread.start()
     thread.join(seconds)
-    return results[0] if results else Failure(f"{where} did not answer within {seconds:g} s")
+    return results[0] if results else Failure(f"{where} did not answer within {seconds:.3g} s")
 
 
 def _shown(address: SplitResult) -> str:

@@ -201,8 +201,8 @@ class LiveRun:
             silent_s = state.silent_s(now)
             step_s = state.step_s if state.steps else 0.0
             limit_s = max(SILENT_S, SILENT_STEPS * step_s)
-            readings = self._readings.get((self.attempt, rank), ())
-            if len(readings) > 1:
+            readings = self._readings.get((self.attempt, rank))
+            if readings and len(readings) > 1:
                 # It reads sensors, whatever else goes on: then its process is gone or cut off.
                 every_s = readings[-1].monotonic_at - readings[-2].monotonic_at
                 limit_s = max(limit_s, SILENT_READINGS * every_s)

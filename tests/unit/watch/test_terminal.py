@@ -5,9 +5,11 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 from functools import partial
 
 import pexpect
+import psutil
 import pytest
 from browser.invented_run import write_invented_run
 
@@ -104,6 +106,8 @@ def test_it_can_be_stopped_and_goes_on(watching):
     watching.expect("finished")
     watching.kill(signal.SIGTSTP)
     watching.expect(LEFT)
+    while psutil.Process(watching.pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.05)  # it would be woken before it sleeps
     watching.kill(signal.SIGCONT)
     watching.expect(ENTERED)
     watching.send("q")
