@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -72,7 +73,9 @@ class Analysis:
     def close(self) -> None:
         if self._process:
             self._process.kill()
-            self._process.wait(CLOSE_TIMEOUT_S)
+            # It may hang in a read from a dead network disk; then the system ends it later.
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(CLOSE_TIMEOUT_S)
             self._forget()
 
     def _is_due(self) -> bool:

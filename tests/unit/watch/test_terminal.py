@@ -48,7 +48,7 @@ def watching(run):
         ["-c", PROGRAM, str(run.root)],
         env=environment,
         encoding="utf-8",
-        timeout=60,
+        timeout=100,
         dimensions=(40, 150),
         # Programs that a shell starts in the background are born deaf to Ctrl-C.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
