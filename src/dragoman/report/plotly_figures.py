@@ -108,10 +108,12 @@ def _chart(chart: Chart) -> Figure:
     if chart.value_range:
         yaxis["range"] = list(chart.value_range)
     shows_legend = len(chart.lines) > 1
-    return {
-        "data": traces,
-        "layout": _layout(xaxis, yaxis, showlegend=shows_legend, hovermode="x unified"),
-    }
+    layout = _layout(xaxis, yaxis, showlegend=shows_legend, hovermode="x unified")
+    if chart.axis_range:
+        # Labels come and go as the range moves on: Plotly would measure its margin again and again.
+        layout["xaxis"]["automargin"] = False
+        layout["margin"]["b"] = 64
+    return {"data": traces, "layout": layout}
 
 
 def _number_axis(chart: Chart) -> Figure:
