@@ -144,6 +144,8 @@ def create_app(broadcast: Broadcast, *, is_open: bool = False) -> ASGIApp:
     async def events(request: Request) -> ASGIApp:
         if broadcast.clients >= MOST_CLIENTS:
             return PlainTextResponse("Too many pages are open; close some.", 503)
+        if request.method == "HEAD":  # an answer without content would never end
+            return Response(media_type="text/event-stream")
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             with suppress(ClientDisconnect, TimeoutError):

@@ -85,7 +85,7 @@ class RunWatch:
         if identity != self._identity:
             if self._identity is not None:
                 self._forget()
-                self._report = None
+                self._report, self._changes = None, []
             self._identity = identity
             self._analysis.notice(is_urgent=True)
         folder_stamp = self._run.root.stat().st_mtime_ns

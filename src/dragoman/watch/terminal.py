@@ -25,6 +25,7 @@ from dragoman.watch.screen import screen_of
 EVERY_S = 1.0
 PLAIN_WAIT_S = 120.0
 """So long the first reports are waited for where one screen is printed."""
+PLAIN_WIDTH = 100
 QUIT_KEYS = b"qQ\x03\x04"
 
 
@@ -49,7 +50,8 @@ def _print_once(watches: Sequence[RunWatch]) -> None:
         time.sleep(0.1)
         every = [watch.refresh() for watch in watches]
     is_ascii = not (sys.stdout.encoding or "").lower().startswith("utf")
-    width = int(os.environ.get("COLUMNS", "0") or 0) or 100
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) else PLAIN_WIDTH
     for line in screen_of(every, width, None, is_ascii):
         echo(line.plain.rstrip())
 

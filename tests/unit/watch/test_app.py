@@ -78,6 +78,19 @@ def test_only_who_asks_by_a_name_of_this_machine_is_answered(client, host, is_op
     assert answer_to(path, client=client, host=host, is_open=is_open).status_code == status
 
 
+def test_a_question_for_the_headers_of_the_stream_is_answered_and_takes_no_place():
+    async def ask():
+        broadcast = Broadcast()
+        transport = httpx.ASGITransport(create_app(broadcast), client=("127.0.0.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as asking:
+            answer = await asyncio.wait_for(asking.head("/events"), 30)
+        return answer, broadcast.clients
+
+    answer, clients = asyncio.run(ask())
+    assert (answer.status_code, clients) == (200, 0)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+
+
 def test_names_of_this_machine_are_known():
     assert is_own_name(f"{socket.gethostname()}:80")
     assert is_own_name("[fe80::1]:80")

@@ -1,3 +1,4 @@
+import os
 import shutil
 import time
 
@@ -127,6 +128,23 @@ def test_a_run_that_is_removed_and_comes_back(run, tmp_path):
     append(run, training(4, 6))
     back = watch.refresh()
     assert (back.now.trouble, back.now.step) == ("", 6)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_answers_of_a_run_whose_place_another_has_taken_are_forgotten(run, tmp_path):
+    other = new_run(tmp_path / "other")
+    for number, each in enumerate((run, other)):
+        each.id.write_text(str(number))
+        os.utime(each.id, (number, number))
+    append(run, [start(-50.0), *training(1, 20)])
+    watch = RunWatch(run)
+    watch.refresh()
+    shutil.rmtree(run.root)
+    other.root.rename(run.root)
+    watched = watch.refresh()
+    assert watched.now.step == 0
+    assert {change.before for change in watched.changes} == {""}
+    assert len({change.key for change in watched.changes}) == len(watched.changes)
 
 
 @pytest.mark.usefixtures("at_once")

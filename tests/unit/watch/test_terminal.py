@@ -130,6 +130,14 @@ def test_without_a_terminal_one_screen_is_printed(run):
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("columns", ["wide", "0", "-3", ""])
+def test_a_width_that_is_none_is_passed_over(run, capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(terminal, "PLAIN_WAIT_S", 0.0)
+    watch_in_terminal([run])
+    assert "finished" in capsys.readouterr().out
+
+
 def test_a_fault_of_the_screen_leaves_the_terminal_as_it_was(run, monkeypatch):
     """In this process, whose standard input is made a terminal."""
     ours, theirs = os.openpty()
