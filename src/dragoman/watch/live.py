@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.config import Config, CostSettings
+from dragoman.diagnosis.estimate import Estimate
 from dragoman.diagnosis.run.attempts import End, outcome_of
 from dragoman.diagnosis.run.hosts import HostSensors
 from dragoman.diagnosis.run.record import Member, with_prices
@@ -38,7 +39,7 @@ from dragoman.telemetry.read.tables import Table, merge_orders
 from dragoman.telemetry.record.status import Status
 from dragoman.watch import happenings
 from dragoman.watch.content import Happening, Now, RankNow, RecentSteps
-from dragoman.watch.time_left import Pace, evaluations_left, time_left
+from dragoman.watch.time_left import Pace, at_most, evaluations_left, last_step, time_left
 
 WINDOW_S = 600.0
 BIN_S = 2.0
@@ -231,18 +232,13 @@ class LiveRun:
         last = leading.steps[-1] if leading and leading.steps else None
         first_step = leading.start.first_step if leading and leading.start else 1
         step = last.step if last else (first_step - 1 if leading else status.step)
-        planned = config.training.steps if config else None
+        planned = last_step(config.training, last) if config else None
         name, reason = self._state(at, status)
         members = list(about.members.get(self.attempt, []))
         recent, hosts = self._drawn = self._drawn or (_recent(self._bins(leading)), self._curves())
         left = None
-        if name == "training" and planned is not None and config:
-            left = time_left(
-                [Pace(each.steps, each.seconds) for each in leading.bins] if leading else [],
-                max(0, planned - step),
-                self._evaluations_s(report)
-                * evaluations_left(step, planned, config.evaluation.every_steps),
-            )
+        if name == "training" and config and leading:
+            left = self._left(config, leading, step, planned, report)
         has_interval = left is not None and left.high > left.low
         bleu, bleu_step = self._bleu(status, report)
         cost = _cost(config, self._forecast, report)
@@ -472,17 +468,42 @@ class LiveRun:
             seconds = [evaluation.seconds for evaluation in report.evaluations[-10:]]
         return math.fsum(seconds) / len(seconds) if seconds else 0.0
 
+    def _left(
+        self, config: Config, leading: _Rank, step: int, planned: int | None, report: Report | None
+    ) -> Estimate | None:
+        """Returns the time until the first of its limits ends the run; None: that is not known."""
+        left = None
+        if planned is not None:
+            evaluations = evaluations_left(step, planned, config.evaluation.every_steps)
+            left = time_left(
+                [Pace(each.steps, each.seconds) for each in leading.bins],
+                max(0, planned - step),
+                evaluations * self._evaluations_s(report),
+            )
+        times_s = self._attempt_times_s(report)
+        if config.training.hours is None or times_s is None:
+            return left
+        done_s = math.fsum(wall_s for wall_s, _ in times_s)
+        return at_most(left, max(0.0, 3600 * config.training.hours - done_s))
+
     def _spent(self, report: Report | None, host_per_hour: float) -> float | None:
-        if not host_per_hour or (self.attempt > 1 and not report):
+        times_s = self._attempt_times_s(report)
+        if not host_per_hour or times_s is None:
+            return None
+        return math.fsum(wall_s * hosts for wall_s, hosts in times_s) / 3600 * host_per_hour
+
+    def _attempt_times_s(self, report: Report | None) -> list[tuple[float, int]] | None:
+        """Returns the wall time of each attempt and its hosts; None: those before are not known."""
+        if self.attempt > 1 and not report:
             return None
         others = [a for a in report.attempts if a.attempt != self.attempt] if report else []
-        host_s = math.fsum(a.wall_s * max(1, len(a.hosts)) for a in others)
+        times_s = [(a.wall_s, max(1, len(a.hosts))) for a in others]
         if self._ranks:
             leading = self._ranks[min(self._ranks)]
             hosts = {state.start.host for state in self._ranks.values() if state.start}
             own_s = max(0.0, leading.last_monotonic_at - leading.first_monotonic_at)
-            host_s += own_s * max(1, len(hosts))
-        return host_s / 3600 * host_per_hour
+            times_s.append((own_s, max(1, len(hosts))))
+        return times_s
 
     def _timeline(self, report: Report | None) -> list[Happening]:
         before = happenings.earlier(report, self.seen_attempts) if report else ()

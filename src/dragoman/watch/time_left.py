@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from dragoman.config import TrainingSettings
 from dragoman.diagnosis.estimate import Estimate
+from dragoman.telemetry.events import StepDone
 
 MOST_BLOCKS = 12
 """Long enough to be nearly independent of each other, and enough of them to see their scatter."""
@@ -44,6 +46,24 @@ def time_left(paces: Sequence[Pace], steps: int, more_s: float = 0.0) -> Estimat
     variance = (degrees + 1) / degrees * squares / done
     half = T_97_5[degrees - 1] * math.sqrt(variance * (steps**2 / done + steps))
     return Estimate(expected_s, max(more_s, expected_s - half), expected_s + half)
+
+
+def last_step(settings: TrainingSettings, done: StepDone | None) -> int | None:
+    """Returns where training.steps or training.epochs end a run; None: neither of them is known to.
+
+    `done`: any step, which tells how many an epoch has.
+    """
+    ends = [] if settings.steps is None else [settings.steps]
+    if settings.epochs is not None and done and done.epoch > 0:
+        ends.append(round(settings.epochs * done.step / done.epoch))
+    return min(ends, default=None)
+
+
+def at_most(left: Estimate | None, most_s: float) -> Estimate:
+    """Returns the time left of a run that ends after `most_s` in any case."""
+    if left is None:
+        return Estimate(most_s, most_s, most_s)
+    return Estimate(min(left.value, most_s), min(left.low, most_s), min(left.high, most_s))
 
 
 def evaluations_left(step: int, last_step: int, every_steps: int) -> int:

@@ -49,6 +49,24 @@ def texts(now):
     return [happening.text for happening in now.happenings]
 
 
+def test_epochs_and_hours_end_a_run_too(about):
+    live = two_ranks()
+    steps = live.now(NOW + 2, about)
+    epoch = steps.epoch
+
+    def now(**limits):
+        return live.now(NOW + 2, replace(about, config=config(**limits)))
+
+    both = now(training__steps=1000, training__epochs=5)
+    assert both.planned_steps == min(1000, round(5 * 100 / epoch))
+    alone = now(training__epochs=5, training__steps=10**9, training__hours=1.0)
+    assert alone.left_s <= 3600
+    assert now(training__steps=1000, training__hours=1000.0).left_s == steps.left_s
+    short = now(training__steps=10**9, training__hours=0.1)
+    assert short.left_s == short.left_low_s or short.left_low_s is None
+    assert 0 < short.left_s < 360
+
+
 def test_before_the_first_event_it_is_preparing(about):
     now = LiveRun().now(NOW, about)
     assert (now.state, now.step, now.left_s, now.ranks) == ("preparing", 0, None, [])
