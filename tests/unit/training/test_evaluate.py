@@ -48,6 +48,7 @@ class InThisProcess:
 
     def wait(self, timeout_s):
         self._left = 0
+        return True
 
     def answer(self):
         return self._answer
@@ -322,10 +323,10 @@ def test_a_checkpoint_that_is_gone_costs_its_scores_and_nothing_more(run_with, s
     monkeypatch.setattr(side, "polls", 1000)
     real = beside.Scorer.wait
 
-    def wait(self):
+    def wait(self, is_stopping):
         shutil.rmtree(Path(self._request.run) / "checkpoints" / "step-00000010")
         self._process = None
-        return real(self)
+        return real(self, is_stopping)
 
     monkeypatch.setattr(beside.Scorer, "wait", wait)
     monkeypatch.setattr(side, "__init__", lambda self, request, threads: no_process())
