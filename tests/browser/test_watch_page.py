@@ -392,6 +392,7 @@ def steps_over_a_link(first: int, last: int, begun_s: float, communication_s: fl
         )
 
 
+@pytest.mark.cluster
 def test_a_run_that_comes_to_wait_for_the_network_turns_red_while_it_is_watched(
     opened, served, tmp_path
 ):
