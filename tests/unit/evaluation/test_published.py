@@ -16,5 +16,5 @@ def test_case_and_marks_are_those_of_the_published_scripts():
 
 def test_without_the_tokenizer_its_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacremoses", None)
-    with pytest.raises(UserError, match=r"dragoman\[moses\]"):
+    with pytest.raises(UserError, match=r"pip install .*\[moses\]"):
         published_bleu(["a"], ["a"], "de")
