@@ -225,7 +225,7 @@ def evaluate(
         return planned_ending(trainer.config, trainer.data.last_step, state) is not None
 
     settled = trainer.evaluator.settle(
-        state, trainer.recorder, trainer.checkpointer, lambda: interruption.is_requested
+        state, trainer.recorder, trainer.checkpointer, lambda: interruption.request is not None
     )
     if settled is None:
         return state, stopped(trainer.group, state, interruption)
