@@ -273,6 +273,32 @@ def test_a_stopped_run_finishes_what_was_pending(run_with, side, monkeypatch, st
     assert linked_step(run.checkpoints, "best") == linked_step(whole.checkpoints, "best")
 
 
+@pytest.mark.parametrize("last", [20, 30], ids=["at the end", "in between"])
+def test_a_run_that_is_stopped_while_it_waits_makes_up_for_the_evaluation(
+    run_with, side, monkeypatch, last
+):
+    interruption = Interruption()
+
+    def wait_in_vain(process, timeout_s):
+        interruption.stop("asked to stop by a test")
+        return False
+
+    settings = (f"training.steps={last}", "evaluation.every_steps=10", BESIDE)
+    monkeypatch.setattr(side, "polls", 1000)
+    with monkeypatch.context() as patch:
+        patch.setattr(side, "wait", wait_in_vain)
+        ending, run = run_with(*settings, interruption=interruption)
+    assert (ending.state, ending.step) == ("preempted", 20)
+    assert state_of(run)["pending"]["step"] == state_of(run)["evaluated_step"] == 10
+    ending, run = run_with(*settings)
+    assert (ending.state, ending.step) == ("finished", last)
+    _, whole = run_with(*settings, name="whole")
+    assert {step: facts(e) for step, e in complete(run).items()} == {
+        step: facts(e) for step, e in complete(whole).items()
+    }
+    assert scored(run) == scored(whole)
+
+
 def test_a_run_whose_end_comes_before_its_scores_waits_for_them(run_with, side, monkeypatch):
     """Also where the last attempt was stopped after its last step, and this one takes none."""
     monkeypatch.setattr(side, "polls", 1000)
