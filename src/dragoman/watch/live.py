@@ -1,53 +1,46 @@
 """A run at this moment: its events come in as they are written, `Now` goes out.
 
 Everything that is held is bounded: sums over two seconds each for the curves of the last minutes,
-the last steps of each rank, the last readings of each host.
+the last steps of each rank (live_rank.py), the last readings of each host (live_sensors.py).
 """
 
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
-
-import numpy as np
 
 from dragoman.config import Config, CostSettings
 from dragoman.diagnosis.estimate import Estimate
 from dragoman.diagnosis.run.attempts import End, outcome_of
-from dragoman.diagnosis.run.hosts import HostSensors
 from dragoman.diagnosis.run.record import Member, with_prices
-from dragoman.report.content import HostCurve, Report, StateName, finite
-from dragoman.report.curves import points
-from dragoman.report.host_curves import curves_with_memory
+from dragoman.report.content import HostCurve, Report, StateName
 from dragoman.report.state import in_words
 from dragoman.rundir import RunDir
-from dragoman.telemetry.clocks import Comparisons, Timeline
 from dragoman.telemetry.events import (
     AttemptEnded,
     AttemptStarted,
     CheckpointSaved,
-    ClockOffset,
     Evaluated,
     ForecastMade,
     Incident,
     SensorReading,
     Stamped,
-    StepDone,
 )
-from dragoman.telemetry.read.tables import Table, merge_orders
 from dragoman.telemetry.record.status import Status
 from dragoman.watch import happenings
-from dragoman.watch.content import Happening, Now, RankNow, RecentSteps
+from dragoman.watch.content import Happening, Now, RecentSteps
+from dragoman.watch.live_rank import (
+    WINDOW_S,
+    LiveRank,
+    StepBin,
+    is_possible,
+    rank_now,
+    recent_steps,
+)
+from dragoman.watch.live_sensors import LiveSensors, Reading
 from dragoman.watch.time_left import Pace, at_most, evaluations_left, last_step, time_left
 
-WINDOW_S = 600.0
-BIN_S = 2.0
-LAST_STEPS = 32
-"""Of each rank: what its mean step is made of."""
-MOST_CLOCKS = 200
 MOST_HAPPENINGS = 48
-MOST_READINGS = 1200
 SILENT_S = 10.0
 """A rank that does nothing for this long, and for so many of its steps, while others go on, is
 named."""
@@ -57,76 +50,6 @@ SILENT_READINGS = 3.0
 ALIVE_S = 4.0
 PREPARING_S = 600.0
 """So long the word of a command that prepares another attempt is believed."""
-_SENSORS = ("cpu/percent", "memory/total_bytes", "memory/available_bytes")
-_DEVICE_SENSORS = ("/utilization_percent", "/sent_bytes_total", "/received_bytes_total")
-_MOST_AT = 1e11
-_BEATS = (StepDone, SensorReading, Evaluated, CheckpointSaved)
-
-
-class _Reading(NamedTuple):
-    at: float
-    monotonic_at: float
-    values: dict[str, float]
-
-
-@dataclass
-class _Bin:
-    """The steps that ended within `BIN_S`."""
-
-    number: int
-    at: float = 0.0
-    step: int = 0
-    steps: int = 0
-    seconds: float = 0.0
-    losses: int = 0
-    loss: float = 0.0
-
-    def add(self, at: float, done: StepDone) -> None:
-        self.at, self.step = at, done.step
-        self.steps += 1
-        self.seconds += done.step_s
-        if math.isfinite(done.loss):
-            self.losses += 1
-            self.loss += done.loss
-
-    @property
-    def mean_loss(self) -> float:
-        return self.loss / self.losses if self.losses else math.nan
-
-
-@dataclass
-class _Rank:
-    """One file of events."""
-
-    wall_ahead_s: float
-    start: AttemptStarted | None = None
-    first_monotonic_at: float = math.inf
-    last_monotonic_at: float = -math.inf
-    beat_monotonic_at: float = 0.0
-    """Of its last event of a kind that comes again and again."""
-    last_at: float = 0.0
-    read_at: float = math.inf
-    """When its events were read last, on the watcher's clock: none of them can be younger."""
-    stepped_at: float = 0.0
-    longest_gap_s: float = 0.0
-    seen_at: float | None = None
-    """When the watcher saw it grow, on the watcher's clock; None: not since watching began."""
-    end: AttemptEnded | None = None
-    is_silent: bool = False
-    steps: deque[StepDone] = field(default_factory=lambda: deque(maxlen=LAST_STEPS))
-    bins: deque[_Bin] = field(default_factory=lambda: deque(maxlen=round(WINDOW_S / BIN_S)))
-    clocks: deque[tuple[float, ClockOffset]] = field(
-        default_factory=lambda: deque(maxlen=MOST_CLOCKS)
-    )
-
-    @property
-    def step_s(self) -> float:
-        return math.fsum(s.step_s for s in self.steps) / len(self.steps) if self.steps else math.nan
-
-    def silent_s(self, now: float) -> float:
-        """By the watcher's clock alone once it saw the file grow: another host's may differ."""
-        last_at = min(self.last_at, self.read_at) if self.seen_at is None else self.seen_at
-        return max(0.0, now - last_at)
 
 
 @dataclass(frozen=True)
@@ -148,10 +71,9 @@ class LiveRun:
     def __init__(self) -> None:
         self.attempt = 0
         self.seen_attempts: set[int] = set()
-        self._ranks: dict[int, _Rank] = {}
-        self._bins_before: list[_Bin] = []
-        self._readings: dict[tuple[int, int], deque[_Reading]] = {}
-        self._reading_hosts: dict[tuple[int, int], str] = {}
+        self._ranks: dict[int, LiveRank] = {}
+        self._bins_before: list[StepBin] = []
+        self._sensors = LiveSensors()
         self._happened: dict[object, Happening] = {}
         self._skipped = 0
         self._ends: dict[int, list[End]] = {}
@@ -169,27 +91,28 @@ class LiveRun:
     ) -> None:
         """`is_anew`: the file is read for the first time, or another has taken its place; then its
         events may be old, and say nothing about whether anyone is alive now."""
-        possible = [stamped for stamped in events if _is_possible(stamped)]
+        possible = [stamped for stamped in events if is_possible(stamped)]
         if attempt < self.attempt and attempt not in self.seen_attempts:
             return
         if attempt > self.attempt:
             self._begin(attempt)
         if attempt == self.attempt and (is_anew or rank not in self._ranks):
             self._ranks.pop(rank, None)
-            self._readings.pop((attempt, rank), None)
+            self._sensors.forget(attempt, rank)
         if not possible:
             return
         self._drawn = None
         first = possible[0]
-        state = _Rank(first.wall_at - first.monotonic_at)
+        state = LiveRank(first.wall_at - first.monotonic_at)
         if attempt == self.attempt:
             state = self._ranks.setdefault(rank, state)
             state.read_at = now
             if not is_anew:
                 state.seen_at = now
         for stamped in possible:
-            self._note_head(state, stamped)
-        places = self._placed(rank, state, possible)
+            state.note_clock(stamped)
+        zero = self._ranks.get(0)
+        places = state.place(rank, possible, zero.wall_ahead_s if zero else None)
         for stamped, at in zip(possible, places, strict=True):
             self._note(attempt, rank, state, stamped, at)
 
@@ -202,10 +125,9 @@ class LiveRun:
             silent_s = state.silent_s(now)
             step_s = state.step_s if state.steps else 0.0
             limit_s = max(SILENT_S, SILENT_STEPS * step_s)
-            readings = self._readings.get((self.attempt, rank))
-            if readings and len(readings) > 1:
+            every_s = self._sensors.every_s(self.attempt, rank)
+            if every_s is not None:
                 # It reads sensors, whatever else goes on: then its process is gone or cut off.
-                every_s = readings[-1].monotonic_at - readings[-2].monotonic_at
                 limit_s = max(limit_s, SILENT_READINGS * every_s)
                 others_go_on = any(other.silent_s(now) < ALIVE_S for other in others)
             else:
@@ -235,7 +157,10 @@ class LiveRun:
         planned = last_step(config.training, last) if config else None
         name, reason = self._state(at, status)
         members = list(about.members.get(self.attempt, []))
-        recent, hosts = self._drawn = self._drawn or (_recent(self._bins(leading)), self._curves())
+        recent, hosts = self._drawn = self._drawn or (
+            recent_steps(self._bins(leading)),
+            self._sensors.curves(self._hosts()),
+        )
         left = None
         if name == "training" and config and leading:
             left = self._left(config, leading, step, planned, report)
@@ -273,7 +198,7 @@ class LiveRun:
             spent=self._spent(report, cost.host_per_hour),
             currency=cost.currency,
             ranks=[
-                _rank_now(rank, state, self._host(rank, members), at)
+                rank_now(rank, state, self._host(rank, members), at)
                 for rank, state in sorted(self._ranks.items())
             ],
             recent=recent,
@@ -286,57 +211,16 @@ class LiveRun:
             self._bins_before = self._bins(self._ranks[min(self._ranks)])
         self.attempt, self._ranks = attempt, {}
         self.seen_attempts.add(attempt)
-        newest = sorted(self.seen_attempts)[-2:]
-        self._readings = {key: own for key, own in self._readings.items() if key[0] in newest}
+        self._sensors.keep(sorted(self.seen_attempts)[-2:])
 
-    def _note_head(self, state: _Rank, stamped: Stamped) -> None:
-        """Notes what is needed to put the other events on one clock."""
-        if isinstance(stamped.event, AttemptStarted):
-            state.start = stamped.event
-            state.wall_ahead_s = stamped.wall_at - stamped.monotonic_at
-        elif isinstance(stamped.event, ClockOffset):
-            known_at = state.clocks[-1][0] if state.clocks else -math.inf
-            if stamped.monotonic_at > known_at:
-                state.clocks.append((stamped.monotonic_at, stamped.event))
-
-    def _placed(self, rank: int, state: _Rank, events: Sequence[Stamped]) -> list[float]:
-        """Returns when each event was, on rank 0's clock."""
-        comparisons = {}
-        if state.clocks:
-            own = [(at, c.monotonic_offset_s, c.error_s) for at, c in state.clocks]
-            comparisons[rank] = Comparisons(*np.array(own).T)
-        ahead_s = {rank: state.wall_ahead_s}
-        if zero := self._ranks.get(0):
-            ahead_s[0] = zero.wall_ahead_s
-        placed = Timeline(ahead_s, comparisons).place(
-            rank, np.array([stamped.monotonic_at for stamped in events])
-        )
-        return [float(at) for at in placed]
-
-    def _note(self, attempt: int, rank: int, state: _Rank, stamped: Stamped, at: float) -> None:
+    def _note(self, attempt: int, rank: int, state: LiveRank, stamped: Stamped, at: float) -> None:
         event = stamped.event
-        if isinstance(event, _BEATS):
-            gap_s = stamped.monotonic_at - state.beat_monotonic_at
-            state.longest_gap_s = max(state.longest_gap_s, gap_s if state.beat_monotonic_at else 0)
-            state.beat_monotonic_at = stamped.monotonic_at
-        state.first_monotonic_at = min(state.first_monotonic_at, stamped.monotonic_at)
-        state.last_monotonic_at = max(state.last_monotonic_at, stamped.monotonic_at)
-        state.last_at = max(state.last_at, at)
+        state.note(stamped, at)
         match event:
-            case StepDone():
-                state.steps.append(event)
-                state.stepped_at = at
-                number = int(at // BIN_S)
-                if not state.bins or state.bins[-1].number < number:
-                    state.bins.append(_Bin(number))
-                state.bins[-1].add(at, event)
             case SensorReading(values=values):
-                kept = {name: value for name, value in values.items() if _is_shown(name)}
-                readings = self._readings.setdefault((attempt, rank), deque(maxlen=MOST_READINGS))
-                readings.append(_Reading(at, stamped.monotonic_at, kept))
-                while readings[0].at < at - WINDOW_S:
-                    readings.popleft()
-                self._reading_hosts[attempt, rank] = state.start.host if state.start else ""
+                host = state.start.host if state.start else ""
+                reading = Reading(at, stamped.monotonic_at, values)
+                self._sensors.add(attempt, rank, host, reading)
             case AttemptStarted():
                 starts = [r.start for _, r in sorted(self._ranks.items()) if r.start]
                 hosts = list(dict.fromkeys(s.host for s in starts if s.host))
@@ -366,7 +250,7 @@ class LiveRun:
                 self._note_end(attempt, rank, state, event, at)
 
     def _note_end(
-        self, attempt: int, rank: int, state: _Rank, event: AttemptEnded, at: float
+        self, attempt: int, rank: int, state: LiveRank, event: AttemptEnded, at: float
     ) -> None:
         state.end = event
         ends = [end for end in self._ends.get(attempt, []) if end.rank != rank]
@@ -433,23 +317,14 @@ class LiveRun:
             return state.start.host
         return members[rank].host if rank < len(members) else ""
 
-    def _bins(self, leading: _Rank | None) -> list[_Bin]:
+    def _hosts(self) -> set[str]:
+        return {state.start.host for state in self._ranks.values() if state.start}
+
+    def _bins(self, leading: LiveRank | None) -> list[StepBin]:
         own = list(leading.bins) if leading else []
         before = [each for each in self._bins_before if not own or each.at < own[0].at]
         every = before + own
         return [each for each in every if each.at > every[-1].at - WINDOW_S]
-
-    def _curves(self) -> list[HostCurve]:
-        by_host: dict[str, list[Table]] = {}
-        newest_at = max((own[-1].at for own in self._readings.values()), default=0.0)
-        for key, readings in sorted(self._readings.items()):
-            host = self._reading_hosts.get(key) or f"the host of rank {key[1]}"
-            recent = [reading for reading in readings if reading.at >= newest_at - WINDOW_S]
-            if recent:
-                by_host.setdefault(host, []).append(_table(recent))
-        hosts = {state.start.host for state in self._ranks.values() if state.start}
-        sensors = (HostSensors(host, tables) for host, tables in by_host.items())
-        return curves_with_memory(sensors, is_alone=len(hosts | set(by_host)) <= 1)
 
     def _bleu(self, status: Status, report: Report | None) -> tuple[float | None, int | None]:
         known = (
@@ -469,7 +344,12 @@ class LiveRun:
         return math.fsum(seconds) / len(seconds) if seconds else 0.0
 
     def _left(
-        self, config: Config, leading: _Rank, step: int, planned: int | None, report: Report | None
+        self,
+        config: Config,
+        leading: LiveRank,
+        step: int,
+        planned: int | None,
+        report: Report | None,
     ) -> Estimate | None:
         """Returns the time until the first of its limits ends the run; None: that is not known."""
         left = None
@@ -500,7 +380,7 @@ class LiveRun:
         times_s = [(a.wall_s, max(1, len(a.hosts))) for a in others]
         if self._ranks:
             leading = self._ranks[min(self._ranks)]
-            hosts = {state.start.host for state in self._ranks.values() if state.start}
+            hosts = self._hosts()
             own_s = max(0.0, leading.last_monotonic_at - leading.first_monotonic_at)
             times_s.append((own_s, max(1, len(hosts))))
         return times_s
@@ -524,64 +404,3 @@ def _cost(
         return with_prices(config, forecast).cost
     price = report.settings.get("cost", {}).get("host_per_hour", config.cost.host_per_hour)
     return config.cost.model_copy(update={"host_per_hour": price})
-
-
-def _rank_now(rank: int, state: _Rank, host: str, now: float) -> RankNow:
-    steps = list(state.steps)
-    parts = merge_orders(step.parts_s for step in steps)
-    return RankNow(
-        rank=rank,
-        host=host,
-        device=state.start.device if state.start else "",
-        step=steps[-1].step if steps else 0,
-        silent_s=round(state.silent_s(now), 3),
-        is_silent=state.is_silent,
-        step_s=finite(state.step_s),
-        parts_s={
-            part: math.fsum(_possible_s(step.parts_s.get(part, 0.0)) for step in steps) / len(steps)
-            for part in parts
-        },
-    )
-
-
-def _recent(bins: Sequence[_Bin]) -> RecentSteps:
-    return RecentSteps(
-        at=[round(each.at, 3) for each in bins],
-        step=[each.step for each in bins],
-        loss=points([each.mean_loss for each in bins]),
-        step_s=points([each.seconds / each.steps for each in bins]),
-    )
-
-
-def _table(readings: Sequence[_Reading]) -> Table:
-    names = merge_orders(reading.values for reading in (readings[0], readings[-1]))
-    return Table(
-        {
-            "at": np.array([reading.at for reading in readings]),
-            "monotonic_at": np.array([reading.monotonic_at for reading in readings]),
-        },
-        {
-            "values": {
-                name: np.array([r.values.get(name, math.nan) for r in readings]) for name in names
-            }
-        },
-    )
-
-
-def _is_shown(sensor: str) -> bool:
-    return sensor in _SENSORS or sensor.endswith(_DEVICE_SENSORS)
-
-
-def _is_possible(stamped: Stamped) -> bool:
-    """Whether its times can be: a damaged line must not stand out of the curves for ten minutes."""
-    moments = (stamped.wall_at, stamped.monotonic_at)
-    if not all(0 <= moment < _MOST_AT for moment in moments):
-        return False
-    event = stamped.event
-    if isinstance(event, StepDone):
-        return event.step >= 1 and 0 <= event.step_s < 1e9
-    return True
-
-
-def _possible_s(seconds: float) -> float:
-    return seconds if 0 <= seconds < 1e9 else 0.0

@@ -16,7 +16,8 @@ from dragoman.telemetry.events import (
     Stamped,
 )
 from dragoman.telemetry.record.status import Status
-from dragoman.watch.live import WINDOW_S, LiveRun, Surroundings
+from dragoman.watch.live import LiveRun, Surroundings
+from dragoman.watch.live_rank import WINDOW_S
 
 
 def config(**changes):
