@@ -57,7 +57,11 @@ found["report_cpu_s"] = watch._analysis._cpu_s
 found["trouble"] = watched.now.trouble
 watch._analysis._cpu_s = 1e9  # no further report
 files = sorted(run.events.iterdir())
-tails = {path: path.read_bytes()[-200_000:].splitlines(keepends=True)[1:] for path in files}
+tails = {}
+for path in files:
+    with path.open("rb") as file:
+        file.seek(-200_000, 2)
+        tails[path] = file.read().splitlines(keepends=True)[1:]
 found["updates_s"] = []
 for number in range(int(updates)):
     for path, own in tails.items():

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from pydantic import ValidationError
+
 from dragoman.config import Config
 from dragoman.diagnosis.questions import question_of
 from dragoman.diagnosis.run.record import read_members, refuse_other_folders
@@ -88,6 +90,9 @@ class RunWatch:
                 self._report, self._changes = None, []
             self._identity = identity
             self._analysis.notice(is_urgent=True)
+            if report := _written_report(self._run):
+                self._note_changes(report)
+                self._report = report
         folder_stamp = self._run.root.stat().st_mtime_ns
         if folder_stamp != self._folder_stamp:  # status, scores or settings were written
             self._folder_stamp = folder_stamp
@@ -187,6 +192,19 @@ def _status_of(run: RunDir) -> Status:
         return read_status(run)
     except CorruptFileError:  # written in place on a full disk; the events say the same
         return Status()
+
+
+def _written_report(run: RunDir) -> Report | None:
+    """Returns the report that was written when the run ended, if nothing was recorded since: a long
+    run takes seconds to read, and its answers need not wait for that."""
+    path = run.report("json")
+    try:
+        written_ns = path.stat().st_mtime_ns
+        if any(file.stat().st_mtime_ns > written_ns for file in run.events.iterdir()):
+            return None
+        return Report.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):  # there is none, or another version wrote it
+        return None
 
 
 def _identity(run: RunDir) -> object:

@@ -6,6 +6,8 @@ import pytest
 from browser.invented_run import write_invented_run
 from unit.watch.growing_run import NOW, append, new_run, start, training
 
+from dragoman.report.content import Report
+from dragoman.report.write import write_report
 from dragoman.telemetry.events import AttemptEnded, AttemptStarted
 from dragoman.watch import run_watch
 from dragoman.watch.analysis import make
@@ -30,6 +32,13 @@ class AtOnce:
 
     def close(self):
         pass
+
+
+class Never(AtOnce):
+    """Makes no report."""
+
+    def poll(self):
+        return None
 
 
 @pytest.fixture
@@ -71,6 +80,33 @@ def test_a_finished_run_opens_and_nothing_in_it_is_touched(tmp_path):
 
 
 @pytest.mark.usefixtures("at_once")
+def test_answers_that_the_end_of_a_run_has_written_are_there_at_once(tmp_path, monkeypatch):
+    run = write_invented_run(tmp_path / "run").directory
+    write_report(run)
+    monkeypatch.setattr(run_watch, "Analysis", Never)
+    watched = RunWatch(run).refresh()
+    assert watched.report == Report.model_validate_json(run.report("json").read_bytes())
+    assert [change.key for change in watched.changes[:11]] == [
+        answer.key for answer in watched.report.answers
+    ]
+
+
+def test_written_answers_are_not_taken_when_more_was_recorded_or_they_are_torn(
+    tmp_path, monkeypatch
+):
+    run = write_invented_run(tmp_path / "run").directory
+    write_report(run)
+    monkeypatch.setattr(run_watch, "Analysis", Never)
+    [file, *_] = run.events.iterdir()
+    written_ns = run.report("json").stat().st_mtime_ns
+    os.utime(file, ns=(written_ns + 1, written_ns + 1))
+    assert RunWatch(run).refresh().report is None
+    os.utime(file, ns=(written_ns, written_ns))
+    assert RunWatch(run).refresh().report
+    run.report("json").write_text(run.report("json").read_text()[:500])
+    assert RunWatch(run).refresh().report is None
+
+
 def test_figures_move_as_events_arrive(run):
     watch = RunWatch(run)
     assert watch.refresh().now.state == "preparing"
