@@ -49,8 +49,8 @@ class LiveSensors:
 
     def every_s(self, attempt: int, rank: int) -> float | None:
         """Returns the time between its last two readings; None: there were not two."""
-        readings = self._readings.get((attempt, rank), ())
-        if len(readings) < 2:
+        readings = self._readings.get((attempt, rank))
+        if readings is None or len(readings) < 2:
             return None
         return readings[-1].monotonic_at - readings[-2].monotonic_at
 

@@ -22,7 +22,7 @@ def test_a_bin_holds_the_steps_that_end_in_it():
 
 
 def test_only_what_comes_again_and_again_counts_for_the_longest_gap():
-    rank = rank_of([(0.0, step(1)), (3.0, step(2)), (20.0, Incident("network", "a cable"))])
+    rank = rank_of([(0.0, step(1)), (3.0, step(2)), (20.0, Incident(2, "update-skipped", "NaN"))])
     assert rank.longest_gap_s == pytest.approx(3.0)
     assert rank.last_at == NOW + 20.0
 

@@ -79,7 +79,6 @@ def test_a_finished_run_opens_and_nothing_in_it_is_touched(tmp_path):
     assert listing(run.root) == before
 
 
-@pytest.mark.usefixtures("at_once")
 def test_answers_that_the_end_of_a_run_has_written_are_there_at_once(tmp_path, monkeypatch):
     run = write_invented_run(tmp_path / "run").directory
     write_report(run)
@@ -107,6 +106,7 @@ def test_written_answers_are_not_taken_when_more_was_recorded_or_they_are_torn(
     assert RunWatch(run).refresh().report is None
 
 
+@pytest.mark.usefixtures("at_once")
 def test_figures_move_as_events_arrive(run):
     watch = RunWatch(run)
     assert watch.refresh().now.state == "preparing"
