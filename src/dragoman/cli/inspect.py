@@ -72,6 +72,9 @@ def show_data(prepared: "PreparedData") -> None:
                     f"    from {source.description}: {source.pairs_kept:,} of "
                     f"{source.pairs_in:,}, weight {source.weight:g}"
                 )
+        if [part.test_set for part in split.parts] != ["test"]:
+            for part in split.parts:
+                echo(f"    set {part.test_set}: {part.pairs:,} from {part.description}")
     size = sum(file.bytes for split in passport.splits.values() for file in split.shards)
     files = sum(len(split.shards) for split in passport.splits.values())
     echo(f"\n{files} shard files, {size / 1e6:,.1f} MB")

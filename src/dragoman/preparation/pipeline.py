@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from dragoman.config import Config, PhrasebookSource
 from dragoman.corpus.cleaning import EXAMPLES_KEPT, clean, keys, normalized
 from dragoman.corpus.pair import Pair
-from dragoman.corpus.sources import Split, read_pairs, sources_of
+from dragoman.corpus.sources import Split, read_source, sources_of
 from dragoman.errors import RunError, UserError, storage_errors
 from dragoman.preparation.duplicates import Flags, decide
 from dragoman.preparation.encoding import ShardFigures, encode_shard, repeats_of
@@ -20,6 +21,7 @@ from dragoman.preparation.processes import Advance, in_parallel
 from dragoman.preparation.slices import Share, count_slices, slices
 from dragoman.preparation.stage import as_text
 from dragoman.preparation.summary import passport_of
+from dragoman.preparation.test_parts import with_named_sets
 from dragoman.rundir import write_whole
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.tokenizer import Tokenizer, WordCache, learn_tokenizer
@@ -34,7 +36,7 @@ def prepare(config: Config) -> PreparedData:
     """Prepares the data of a recipe, or returns it if it is already prepared."""
     plan = make_plan(config)
     if current := _current(plan):
-        return current
+        return with_named_sets(plan, current)
     cores = _cores(plan)
     with storage_errors(plan.folder, "preparing data"):
         in_parallel(clean_share, config, cores, "cleaning", total=None)
@@ -157,8 +159,15 @@ def _write_held_out(plan: Plan) -> None:
     for number, split in enumerate(HELD_OUT):
         if plan.held_out.is_done(number) or not sources_of(plan.config.data, split):
             continue
-        pairs = list(read_pairs(plan.config.data, split))
-        plan.held_out.finish(number, {"split": split, "pairs": len(pairs)}, as_text(pairs))
+        data = plan.config.data
+        read = [list(read_source(source, data, split)) for source in sources_of(data, split)]
+        pairs = list(chain.from_iterable(read))
+        record = {
+            "split": split,
+            "pairs": len(pairs),
+            "pairs_of_sources": [len(of_source) for of_source in read],
+        }
+        plan.held_out.finish(number, record, as_text(pairs))
 
 
 def _decide(plan: Plan) -> int:

@@ -42,7 +42,7 @@ class Plan:
     @cached_property
     def clean(self) -> Stage:
         data = self.config.data
-        sources = [s.model_dump(mode="json", exclude={"weight"}) for s in data.train]
+        sources = [s.model_dump(mode="json", exclude={"weight", "test_set"}) for s in data.train]
         languages = data.source_language, data.target_language
         cleaning = self.config.cleaning.model_dump(mode="json", exclude={"drop_leaks"})
         inputs = self._hashes("train")
@@ -51,7 +51,12 @@ class Plan:
     @cached_property
     def held_out(self) -> Stage:
         data = self.config.data
-        sources = [s.model_dump(mode="json") for split in HELD_OUT for s in sources_of(data, split)]
+        sources = [
+            # The names of test sets are in the passport alone: another name changes no text.
+            s.model_dump(mode="json", exclude={"test_set"})
+            for split in HELD_OUT
+            for s in sources_of(data, split)
+        ]
         return self._stage("held-out", __version__, sources, self._hashes(*HELD_OUT))
 
     @cached_property

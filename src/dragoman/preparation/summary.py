@@ -16,6 +16,7 @@ from dragoman import __version__
 from dragoman.corpus.sources import Split, describe
 from dragoman.preparation.encoding import ShardFigures, SideFigures
 from dragoman.preparation.plan import HELD_OUT, Plan
+from dragoman.preparation.test_parts import pairs_of_sources, parts_of
 from dragoman.shards.passport import Passport, Side, SourceRecord, SplitRecord
 from dragoman.tokenizer import Tokenizer
 
@@ -98,6 +99,7 @@ def _held_out_record(plan: Plan, split: Split, figures: ShardFigures) -> SplitRe
         source=_side(names[0], files[0].stat().st_size, figures.source),
         target=_side(names[1], files[1].stat().st_size, figures.target),
         shards=figures.files,
+        parts=parts_of(plan, pairs_of_sources(plan)) if split == "test" else [],
     )
 
 
