@@ -8,13 +8,14 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from dragoman.config import Config, PhrasebookSource
 from dragoman.corpus.cleaning import EXAMPLES_KEPT, clean, keys, normalized
 from dragoman.corpus.pair import Pair
 from dragoman.corpus.sources import Split, read_source, sources_of
 from dragoman.errors import RunError, UserError, storage_errors
-from dragoman.preparation.duplicates import Flags, decide
+from dragoman.preparation.duplicates import Flags, decide, find_overlap
 from dragoman.preparation.encoding import ShardFigures, encode_shard, repeats_of
 from dragoman.preparation.plan import HELD_OUT, Plan, make_plan
 from dragoman.preparation.processes import Advance, in_parallel
@@ -86,10 +87,9 @@ def encode_share(config: Config, share: Share, advance: Advance) -> None:
             continue
         kept = plan.kept.flags(number)
         of_slice = plan.clean.keys(number)
-        weight = config.data.train[plan.clean.record(number)["source"]].weight
         figures = encode_shard(
             [pair for pair, stays in zip(plan.clean.pairs(number), kept, strict=True) if stays],
-            repeats_of(of_slice[kept], weight),
+            repeats_of(of_slice[kept], _weight(plan, number, kept)),
             tokenizer,
             words,
             config.data.max_length,
@@ -98,6 +98,13 @@ def encode_share(config: Config, share: Share, advance: Advance) -> None:
         )
         plan.shards.finish(number, figures.to_json(), {})
         advance(len(of_slice))
+
+
+def _weight(plan: Plan, number: int, kept: Flags) -> float | npt.NDArray[np.float64]:
+    """Returns the weight of a slice's kept pairs, or one for each."""
+    if plan.has_larger_weights:
+        return plan.overlap.weights(number)[kept]
+    return plan.config.data.train[plan.clean.record(number)["source"]].weight
 
 
 def dropped_examples(config: Config) -> dict[str, list[Pair]]:
@@ -132,6 +139,7 @@ def _join(plan: Plan, cores: int) -> PreparedData:
     total = _decide(plan)
     if not total:
         raise UserError("no training pair is left after cleaning; check the files of data.train")
+    _compare_sources(plan)
     _learn(plan, total)
     in_parallel(encode_share, config, cores, "encoding", total)
     tokenizer = Tokenizer.load(plan.tokenizer_file)
@@ -193,6 +201,22 @@ def _decide(plan: Plan) -> int:
                 {"flags": (~(duplicate | leak)).tobytes()},
             )
     return sum(plan.clean.record(number)["pairs"] for number in numbers)
+
+
+def _compare_sources(plan: Plan) -> None:
+    """Finds out which pairs occur in several sources: the first stays, with the largest weight."""
+    numbers = plan.clean.numbers()
+    if not plan.has_overlap or all(map(plan.overlap.is_done, numbers)):
+        return
+    overlap = find_overlap(
+        [plan.clean.keys(number) for number in numbers],
+        [plan.kept.flags(number) for number in numbers],
+        [plan.clean.record(number)["source"] for number in numbers],
+        [source.weight for source in plan.config.data.train],
+    )
+    for number, weights, duplicates_of in zip(numbers, *overlap, strict=True):
+        contents = {"weights": weights.tobytes()} if plan.has_larger_weights else {}
+        plan.overlap.finish(number, {"duplicates_of": duplicates_of}, contents)
 
 
 def _examples(plan: Plan, number: int, duplicate: Flags, leak: Flags) -> dict[str, list[Pair]]:

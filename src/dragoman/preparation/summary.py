@@ -55,6 +55,7 @@ def passport_of(
 def _train_record(plan: Plan, figures: ShardFigures) -> SplitRecord:
     sources = [Counter[str]() for _ in plan.config.data.train]
     dropped = [Counter[str]() for _ in plan.config.data.train]
+    duplicates_of = [np.zeros(len(sources), dtype=np.int64) for _ in sources]
     bytes_of = Counter[str]()
     for number in plan.clean.numbers():
         record, kept, shard = (s.record(number) for s in (plan.clean, plan.kept, plan.shards))
@@ -62,6 +63,8 @@ def _train_record(plan: Plan, figures: ShardFigures) -> SplitRecord:
         for drops in (record["dropped"], kept["dropped"], shard["dropped"]):
             dropped[source].update(drops)
         sources[source]["in"] += record["pairs_in"]
+        if plan.has_overlap:
+            duplicates_of[source] += plan.overlap.record(number)["duplicates_of"]
         for side in ("source", "target"):
             bytes_of[side] += plan.clean.file(number, side).stat().st_size
     records = [
@@ -71,8 +74,11 @@ def _train_record(plan: Plan, figures: ShardFigures) -> SplitRecord:
             pairs_in=counts["in"],
             pairs_kept=counts["in"] - sum(drops.values()),
             dropped=dict(drops),
+            duplicates_of=duplicates.tolist() if plan.has_overlap else [],
         )
-        for source, counts, drops in zip(plan.config.data.train, sources, dropped, strict=True)
+        for source, counts, drops, duplicates in zip(
+            plan.config.data.train, sources, dropped, duplicates_of, strict=True
+        )
     ]
     return SplitRecord(
         pairs_in=sum(record.pairs_in for record in records),

@@ -59,6 +59,10 @@ class SourceRecord(_Record):
     pairs_in: Count
     pairs_kept: Count
     dropped: dict[str, Count]
+    duplicates_of: list[Count] = []
+    """Where there are several sources, by source: how many pairs were dropped as duplicates of a
+    pair there. That pair is kept with the larger weight of both sources. Older passports have none,
+    and an older version has kept the weight of the first source."""
 
 
 class SetPart(_Record):
