@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import Average, Beam, CheckpointName, Engine, Precision, Run
+from dragoman.cli.arguments import Average, Beam, CheckpointName, Engine, Precision, RunOrCheckpoint
 from dragoman.cli.termination import orderly_termination
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ SPLIT, COLUMNS = "test", "1,2"
 
 @orderly_termination()
 def evaluate(
-    run: Run,
+    run: RunOrCheckpoint,
     split: Annotated[
         str,
         typer.Option(
@@ -86,18 +86,18 @@ def evaluate(
 
     Another set: dragoman evaluate runs/demo --source news.en --reference news.de
     """
+    from dragoman.checkpoints.located import run_and_checkpoint
     from dragoman.config import load_config
     from dragoman.console import Progress, echo, log_to_stderr, visible
     from dragoman.errors import UserError
     from dragoman.evaluation.comet import Comet
     from dragoman.evaluation.run import Extras, Weights, evaluate_run
-    from dragoman.rundir import RunDir
 
     if as_json:
         log_to_stderr()
     if comet_python and not comet:
         raise UserError("--comet-python needs --comet: the model that it runs")
-    directory = RunDir(run)
+    directory, checkpoint = run_and_checkpoint(run, checkpoint, average)
     if not directory.config.exists():
         raise UserError(f"{run}: no such run; runs are kept in the folder runs by default")
     texts = _chosen_texts(

@@ -27,6 +27,13 @@ def test_the_scores_that_are_shown_are_those_in_the_file(trained):
     assert ter.split()[:2] == ["TER", f"{scored['metrics'][2]['score']:.1f}"]
 
 
+def test_a_checkpoint_is_evaluated_in_its_run(trained):
+    _, run = trained
+    done = dragoman("evaluate", run / "checkpoints" / "best", "--split", "validation", "--beam", 1)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((run / "evaluation-validation.json").read_text())["steps"] == [2]
+
+
 def test_a_split_that_is_not_there_is_refused(trained):
     _, run = trained
     assert "nowhere" in sentence(dragoman("evaluate", run, "--split", "nowhere"), 2)
