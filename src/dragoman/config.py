@@ -365,23 +365,6 @@ class DataSettings(Section):
     max_length: Annotated[int, between(1, 100_000)] = 256
     """Training pairs with more pieces than this on either side are dropped and counted."""
 
-    @model_validator(mode="after")
-    def only_test_data_has_named_sets(self) -> Self:
-        for split, sources in (("train", self.train), ("validation", self.validation)):
-            for number, source in enumerate(sources):
-                if source.test_set:
-                    raise ValueError(
-                        f"{split}.{number}.test_set = {source.test_set!r} names a set of test "
-                        "data; remove it, or move its source to data.test"
-                    )
-        for number, source in enumerate(self.test):
-            if source.test_set in RESERVED_SET_NAMES:
-                raise ValueError(
-                    f"test.{number}.test_set = {source.test_set!r} stands for all {source.test_set}"
-                    " data; give the set another name"
-                )
-        return self
-
     @property
     def cache_folder(self) -> Path:
         if self.cache:
@@ -864,6 +847,24 @@ class Config(Section):
     preemption: PreemptionSettings = PreemptionSettings()
     cost: CostSettings = CostSettings()
     notify: NotifySettings = NotifySettings()
+
+    @model_validator(mode="after")
+    def only_test_data_has_named_sets(self) -> Self:
+        for split, sources in (("train", self.data.train), ("validation", self.data.validation)):
+            for number, source in enumerate(sources):
+                if source.test_set:
+                    raise ValueError(
+                        f"data.{split}.{number}.test_set = {source.test_set!r} names a set of test "
+                        "data; remove it, or move its source to data.test"
+                    )
+        for number, source in enumerate(self.data.test):
+            if source.test_set in RESERVED_SET_NAMES:
+                name = source.test_set
+                raise ValueError(
+                    f"data.test.{number}.test_set = {name!r} stands for all {name} data; give the "
+                    "set another name"
+                )
+        return self
 
     @model_validator(mode="after")
     def schedule_knows_its_end(self) -> Self:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from dragoman.config import Config, DecodingSettings, load_config
+from dragoman.console import Progress, waiting
 from dragoman.corpus.text import read_lines
 from dragoman.decoding.engine import Engine, EngineName, Precision
 from dragoman.decoding.engines import open_engine
@@ -122,8 +123,15 @@ def _evaluate(
     translated = _translate(translator, text, show_progress)
     language = config.data.target_language
     both = translated.sentences, text.references
-    metrics = [measured(metric, *both) for metric in all_metrics(language)]
+    every = all_metrics(language)
+    with Progress(f"scoring {text.name}", "metrics", len(every)) as progress, progress.ticking():
+        metrics = []
+        for metric in every:
+            metrics.append(measured(metric, *both))
+            progress.advance()
     bleu, chrf = metrics[:2]
+    with waiting(f"scoring {text.name} by length"):
+        lengths = by_length(*both, language)
     scored = ScoredSplit(
         split=text.name,
         origin=text.origin,
@@ -139,7 +147,7 @@ def _evaluate(
         bleu_low=bleu.low,
         bleu_high=bleu.high,
         metrics=[*metrics, *_extra_metrics(extras, text, translated.sentences, language)],
-        by_length=by_length(*both, language),
+        by_length=lengths,
         worst=_worst(text, translated.sentences, extras.worst),
         comparison=_comparison(other, *both, language) if other else None,
         samples=samples_of(text.sources, *both, SAMPLES),
@@ -193,7 +201,8 @@ def _extra_metrics(
         published = published_bleu(translations, text.references, language)
         found.append(replace(published, name="BLEU, published form"))
     if extras.comet:
-        found.append(comet_score(extras.comet, text.sources, translations, text.references))
+        with waiting(f"scoring {text.name} with COMET"):
+            found.append(comet_score(extras.comet, text.sources, translations, text.references))
     return found
 
 

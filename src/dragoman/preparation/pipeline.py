@@ -11,12 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman.config import Config, PhrasebookSource
+from dragoman.console import waiting
 from dragoman.corpus.cleaning import EXAMPLES_KEPT, clean, keys, normalized
 from dragoman.corpus.pair import Pair
 from dragoman.corpus.sources import Split, read_source, sources_of
 from dragoman.errors import RunError, UserError, storage_errors
+from dragoman.preparation.corpus_size import expected_pairs
 from dragoman.preparation.duplicates import Flags, decide, find_overlap
 from dragoman.preparation.encoding import ShardFigures, encode_shard, repeats_of
+from dragoman.preparation.learning import learn_pieces
 from dragoman.preparation.plan import HELD_OUT, Plan, make_plan
 from dragoman.preparation.processes import Advance, in_parallel
 from dragoman.preparation.slices import Share, count_slices, slices
@@ -25,7 +28,7 @@ from dragoman.preparation.summary import passport_of
 from dragoman.preparation.test_parts import with_named_sets
 from dragoman.rundir import write_whole
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
-from dragoman.tokenizer import Tokenizer, WordCache, learn_tokenizer
+from dragoman.tokenizer import Tokenizer, WordCache
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +43,8 @@ def prepare(config: Config) -> PreparedData:
         return with_named_sets(plan, current)
     cores = _cores(plan)
     with storage_errors(plan.folder, "preparing data"):
-        in_parallel(clean_share, config, cores, "cleaning", total=None)
+        total = expected_pairs(config.data)
+        in_parallel(clean_share, config, cores, "cleaning", total, is_about=True)
         return _join(plan, cores)
 
 
@@ -185,11 +189,12 @@ def _decide(plan: Plan) -> int:
     if not all(map(plan.kept.is_done, numbers)):
         held_out = [pair for n in plan.held_out.numbers() for pair in plan.held_out.pairs(n)]
         normal = [normalized(pair, cleaning) for pair in held_out] if cleaning.drop_leaks else []
-        decision = decide(
-            [plan.clean.keys(number) for number in numbers],
-            keys(normal, cleaning),
-            drop_duplicates=cleaning.duplicates != "keep",
-        )
+        with waiting("finding duplicates"):
+            decision = decide(
+                [plan.clean.keys(number) for number in numbers],
+                keys(normal, cleaning),
+                drop_duplicates=cleaning.duplicates != "keep",
+            )
         for number, duplicate, leak in zip(numbers, *decision, strict=True):
             dropped = {"duplicate": int(duplicate.sum()), "in validation or test": int(leak.sum())}
             plan.kept.finish(
@@ -208,12 +213,13 @@ def _compare_sources(plan: Plan) -> None:
     numbers = plan.clean.numbers()
     if not plan.has_overlap or all(map(plan.overlap.is_done, numbers)):
         return
-    overlap = find_overlap(
-        [plan.clean.keys(number) for number in numbers],
-        [plan.kept.flags(number) for number in numbers],
-        [plan.clean.record(number)["source"] for number in numbers],
-        [source.weight for source in plan.config.data.train],
-    )
+    with waiting("comparing sources"):
+        overlap = find_overlap(
+            [plan.clean.keys(number) for number in numbers],
+            [plan.kept.flags(number) for number in numbers],
+            [plan.clean.record(number)["source"] for number in numbers],
+            [source.weight for source in plan.config.data.train],
+        )
     for number, weights, duplicates_of in zip(numbers, *overlap, strict=True):
         contents = {"weights": weights.tobytes()} if plan.has_larger_weights else {}
         plan.overlap.finish(number, {"duplicates_of": duplicates_of}, contents)
@@ -243,7 +249,7 @@ def _learn(plan: Plan, total: int) -> None:
     else:
         logger.info(f"learning {settings.vocabulary:,} subword pieces")
         every = max(1, -(-2 * total // settings.sample_lines))
-        tokenizer = learn_tokenizer(_sample(plan, every), settings)
+        tokenizer = learn_pieces(_sample(plan, every), 2 * total // every, settings)
     write_whole(plan.tokenizer_file, tokenizer.model)
 
 
