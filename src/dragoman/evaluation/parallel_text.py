@@ -37,7 +37,7 @@ def of_recipe(config: Config, name: str) -> list[ParallelText]:
     """Returns sets of the run's own data: validation, all test sets ("test"), or one of them."""
     prepared = PreparedData.open(config.prepared_folder)
     there = prepared.passport.test_sets
-    if name not in there and name in set_names(config.data.test):
+    if name not in (ALL_TEST_SETS, *there) and name in set_names(config.data.test):
         raise UserError(
             f"{prepared.folder}: has its test sets in one, since it was prepared by an older "
             "version or for another recipe; run `dragoman prepare` with the recipe to have them "
