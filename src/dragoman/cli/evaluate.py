@@ -93,8 +93,7 @@ def evaluate(
     from dragoman.evaluation.comet import Comet
     from dragoman.evaluation.run import Extras, Weights, evaluate_run
 
-    if as_json:
-        log_to_stderr()
+    log_to_stderr()  # standard output has the scores alone
     if comet_python and not comet:
         raise UserError("--comet-python needs --comet: the model that it runs")
     directory, checkpoint = run_and_checkpoint(run, checkpoint, average)
@@ -107,7 +106,7 @@ def evaluate(
     @contextmanager
     def show_progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
         title = f"translating {name}"
-        with Progress(title, unit="sentences", total=total, to_stderr=as_json) as progress:
+        with Progress(title, "sentences", total) as progress, progress.ticking():
             yield progress.advance
 
     weights = Weights(checkpoint, average, beam, engine, precision)

@@ -106,12 +106,12 @@ class Translator:
             )
         places = [locate(Path(each)) for each in runs]
         for place in places:
-            for name in checkpoints:
-                refuse_two_choices(place, str(name), average)
+            for which in checkpoints:
+                refuse_two_choices(place, str(which), average)
         chosen = [
-            choose_located(place, str(name), average)
+            choose_located(place, str(which), average)
             for place in places
-            for name in (checkpoints[:1] if place.is_checkpoint else checkpoints)
+            for which in (checkpoints[:1] if place.is_checkpoint else checkpoints)
         ]
         where = find_device(device)
         opened: Engine

@@ -173,8 +173,9 @@ class _Opened(NamedTuple):
 
 
 def _open(run: RunDir, config: Config, weights: Weights) -> _Opened:
-    chosen = choose(run, weights.checkpoint, weights.average)
-    engine = open_engine(run, chosen, pick_device("auto"), weights.engine, weights.precision)
+    with waiting("loading the model"):
+        chosen = choose(run, weights.checkpoint, weights.average)
+        engine = open_engine(run, chosen, pick_device("auto"), weights.engine, weights.precision)
     changed = {"beam": weights.beam} if weights.beam else {}
     settings = config.decoding.model_copy(update=changed)
     return _Opened(engine, chosen, settings, config.data.max_length)

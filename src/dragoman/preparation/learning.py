@@ -73,11 +73,12 @@ def pieces_of(line: bytes, settings: TokenizerSettings, first_size: int | None) 
     if found[1] == b"Added":
         return min(size, vocabulary)
     first = max(first_size or size, vocabulary + 1)
-    return round(vocabulary * log(first / max(size, vocabulary)) / log(first / vocabulary))
+    share = log(first / max(size, vocabulary)) / log(first / vocabulary)
+    return max(0, round(vocabulary * share))
 
 
 def _send(file: IO[bytes], texts: Iterable[str], lines: int, settings: TokenizerSettings) -> None:
-    with file, Progress("reading text for the pieces", "lines", lines) as progress:
+    with file, Progress("reading text for the pieces", "lines", lines, is_about=True) as progress:
         file.write(settings.model_dump_json().encode() + b"\n")
         for text in texts:
             file.write(text.encode() + b"\n")
