@@ -136,6 +136,15 @@ RecipeName = Annotated[
 LanguagePair = Annotated[
     str, _written_as("([A-Za-z_]+-[A-Za-z_]+)?", "two language codes, such as en-de, or empty")
 ]
+TestSetName = Annotated[
+    str,
+    _written_as(
+        "([A-Za-z0-9][A-Za-z0-9._-]{0,99})?",
+        "up to 100 letters from a to z or A to Z, digits, dots, hyphens or underscores, beginning "
+        "with a letter or a digit, or empty",
+    ),
+]
+RESERVED_SET_NAMES = ("train", "validation", "test")
 # As long as a path may be. What is a path or an address cannot hold a line feed or a NUL.
 Text = Annotated[str, Field(max_length=4096), AfterValidator(_printable)]
 
@@ -220,6 +229,9 @@ class SourceSettings(Section):
     """How many times per epoch training sees its pairs; below 1: a share of them."""
     languages: LanguagePair = ""
     """Its language pair, such as en-de; empty: that of data. A reversed pair swaps the sides."""
+    test_set: TestSetName = ""
+    """Test data only: name of the set that it belongs to, which has scores of its own; empty: a set
+    of its own, named after its file."""
 
 
 class TextSource(SourceSettings):
@@ -835,6 +847,24 @@ class Config(Section):
     preemption: PreemptionSettings = PreemptionSettings()
     cost: CostSettings = CostSettings()
     notify: NotifySettings = NotifySettings()
+
+    @model_validator(mode="after")
+    def only_test_data_has_named_sets(self) -> Self:
+        for split, sources in (("train", self.data.train), ("validation", self.data.validation)):
+            for number, source in enumerate(sources):
+                if source.test_set:
+                    raise ValueError(
+                        f"data.{split}.{number}.test_set = {source.test_set!r} names a set of test "
+                        "data; remove it, or move its source to data.test"
+                    )
+        for number, source in enumerate(self.data.test):
+            if source.test_set in RESERVED_SET_NAMES:
+                name = source.test_set
+                raise ValueError(
+                    f"data.test.{number}.test_set = {name!r} stands for all {name} data; give the "
+                    "set another name"
+                )
+        return self
 
     @model_validator(mode="after")
     def schedule_knows_its_end(self) -> Self:

@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
+import rich.errors
 import rich.progress
 from rich.console import Console
 from rich.text import Text
@@ -23,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 QUIET_S = 2.0
 PLAIN_EVERY_S = 5.0
+TICK_S = 0.2
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """All but tabs and line feeds."""
 
@@ -83,6 +86,14 @@ def _is_shown() -> bool:
     return any(isinstance(handler, _Lines) for handler in logging.getLogger("dragoman").handlers)
 
 
+def _console_of_lines() -> _Console:
+    """Returns where records are shown: standard output unless told otherwise."""
+    for handler in logging.getLogger("dragoman").handlers:
+        if isinstance(handler, _Lines):
+            return handler.console
+    return _console
+
+
 def log_to_stderr() -> None:
     """Shows all records on standard error until `console_output` is left.
 
@@ -140,22 +151,29 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Shows the progress of a piece of work, once it takes longer than a short wait.
+    """Shows the progress of a piece of work, and the time left, once it takes longer than a moment.
 
     On a terminal: a bar that goes away when the work is done. Elsewhere: a line now and then, which
-    is a log record where there is no command line.
+    is a log record where there is no command line. Where nothing can be counted, use `waiting`.
     """
 
     def __init__(
-        self, title: str, unit: str, total: int | None = None, to_stderr: bool = False
+        self,
+        title: str,
+        unit: str,
+        total: int | None = None,
+        to_stderr: bool = False,
+        is_about: bool = False,
     ) -> None:
-        self._title, self._unit, self._total = title, unit, total
-        self._console = _error_console if to_stderr else _console
+        """`total` is how much there is to do, or `is_about` that."""
+        self._title, self._unit, self._total, self._is_about = title, unit, total, is_about
+        self._console = _error_console if to_stderr else _console_of_lines()
         self._is_shown = _is_shown()
         self._done = 0
         self._begun = time.monotonic()
         self._next_show = self._begun + QUIET_S
         self._bar: rich.progress.Progress | None = None
+        self._showing = threading.Lock()
 
     def __enter__(self) -> "Progress":
         return self
@@ -166,39 +184,102 @@ class Progress:
         if self._bar:
             self._bar.stop()
 
+    @contextmanager
+    def ticking(self) -> Iterator[None]:
+        """While open, the progress is shown by the clock, also while none is made."""
+        ended = threading.Event()
+
+        def tick() -> None:
+            while not ended.wait(TICK_S):
+                self._show()
+
+        ticker = threading.Thread(target=tick, daemon=True)
+        ticker.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            ticker.join()
+
     def advance(self, amount: int = 1) -> None:
+        """Counts work that was done; 0: none, but it is time to show how long it takes."""
         self._done += amount
-        if self._done % 256 and amount == 1:
-            return  # reading the clock for each of millions of pairs would be slow
-        now = time.monotonic()
-        if now < self._next_show:
-            return
-        if self._is_shown and self._console.is_terminal:
-            self._next_show = now + 0.1
-            self._draw_bar()
-        else:
+        if not self._done % 256 or amount != 1:
+            self._show()  # reading the clock for each of millions of pairs would be slow
+
+    def reach(self, done: int) -> None:
+        """Sets how much was done so far."""
+        self._done = done
+        self._show()
+
+    def _show(self) -> None:
+        with self._showing:  # by whoever advances, or by the clock
+            now = time.monotonic()
+            if now < self._next_show:
+                return
+            if self._is_shown and self._console.is_terminal:
+                self._next_show = now + 0.1
+                self._draw_bar(now)
+                return
             self._next_show = now + PLAIN_EVERY_S
-            of_total = f" of {self._total:,}" if self._total else ""
-            rate = self._done / (now - self._begun)
-            text = f"{self._title}: {self._done:,}{of_total} {self._unit} ({rate:,.0f}/s)"
+            rate = f" ({self._done / (now - self._begun):,.0f}/s)" if self._unit else ""
+            words = [f"{self._title}: {self._counted(now)}{rate}", self._left(now)]
+            text = ", ".join(filter(None, words))
             if self._is_shown:
                 self._console.print(text, markup=False)
             else:
                 logger.info(text)
 
-    def _draw_bar(self) -> None:
+    def _counted(self, now: float) -> str:
+        if not self._unit:
+            return duration(now - self._begun)
+        total = ""
+        if self._total and self._done <= self._total:
+            total = f" of {'about ' if self._is_about else ''}{self._total:,}"
+        return f"{self._done:,}{total} {self._unit}"
+
+    def _left(self, now: float) -> str:
+        """Returns the time left, if as much as so far is done in the same time; empty: unknown."""
+        done = self._done if self._unit else now - self._begun
+        if not self._total or not 0 < done < self._total:
+            return ""
+        left_s = (now - self._begun) * (self._total - done) / done
+        return f"about {duration(left_s)} left"
+
+    def _draw_bar(self, now: float) -> None:
         if self._bar is None:
-            self._bar = rich.progress.Progress(
-                rich.progress.TextColumn("{task.description}"),
+            bar = rich.progress.Progress(
+                rich.progress.TextColumn("{task.description}", markup=False),
                 rich.progress.BarColumn(),
-                rich.progress.TextColumn("{task.completed:,.0f} {task.fields[unit]}"),
-                rich.progress.TimeRemainingColumn(),
+                rich.progress.TextColumn("{task.fields[counted]}", markup=False),
+                rich.progress.TextColumn("{task.fields[left]}", markup=False),
                 console=self._console,
                 transient=True,
             )
-            self._bar.add_task(self._title, total=self._total, unit=self._unit)
-            self._bar.start()
-        self._bar.update(rich.progress.TaskID(0), completed=self._done)
+            bar.add_task(self._title, total=self._total, counted="", left="")
+            try:
+                bar.start()
+            except rich.errors.LiveError:  # a bar of work that this is a part of
+                return
+            self._bar = bar
+        done = self._done if self._unit else now - self._begun
+        self._bar.update(
+            rich.progress.TaskID(0),
+            completed=done,
+            counted=self._counted(now),
+            left=self._left(now),
+        )
+
+
+@contextmanager
+def waiting(title: str, expected_s: float | None = None, to_stderr: bool = False) -> Iterator[None]:
+    """Shows by the clock that something takes long of which nothing can be counted.
+
+    With `expected_s`, how long it usually takes, also the time left.
+    """
+    expected = max(1, round(expected_s)) if expected_s else None
+    with Progress(title, "", expected, to_stderr) as progress, progress.ticking():
+        yield
 
 
 class StatusLine:

@@ -144,8 +144,13 @@ class WordCache:
         return [[*chain.from_iterable(map(look_up, row)), *end] for row in rows]
 
 
-def learn_tokenizer(texts: Iterable[str], settings: TokenizerSettings) -> Tokenizer:
-    """Learns pieces from lines of both languages. The same lines give the same bytes."""
+def learn_tokenizer(
+    texts: Iterable[str], settings: TokenizerSettings, is_logged: bool = False
+) -> Tokenizer:
+    """Learns pieces from lines of both languages. The same lines give the same bytes.
+
+    If it `is_logged`, SentencePiece reports on standard error how far it is.
+    """
     learned = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -158,7 +163,7 @@ def learn_tokenizer(texts: Iterable[str], settings: TokenizerSettings) -> Tokeni
             unk_id=1,
             bos_id=2,
             eos_id=3,
-            minloglevel=2,
+            minloglevel=0 if is_logged else 2,
         )
     except RuntimeError as error:
         raise UserError(_why_not_learned(str(error), settings)) from error

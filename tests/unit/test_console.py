@@ -1,11 +1,20 @@
 import logging
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from dragoman import console
-from dragoman.console import Progress, StatusLine, console_output, duration, log_to_stderr, visible
+from dragoman.console import (
+    Progress,
+    StatusLine,
+    console_output,
+    duration,
+    log_to_stderr,
+    visible,
+    waiting,
+)
 
 LOGGER = logging.getLogger("dragoman.somewhere")
 
@@ -167,3 +176,60 @@ def test_on_a_terminal_the_line_is_rewritten_in_place():
         on_terminal=True,
     )
     assert shown.stdout == b"first\r\x1b[Ksecond\r\x1b[Kend\r\n"
+
+
+def test_the_time_left_is_shown_where_the_whole_is_known(slow, capsys):
+    with console_output():
+        advance(Progress("reading", unit="pairs", total=8000))
+        advance(Progress("reading", unit="pairs", total=8000, is_about=True))
+        advance(Progress("reading", unit="pairs", total=500, is_about=True))
+        advance(Progress("reading", unit="pairs"))
+    exact, _, about, _, exceeded, _, unknown, _ = capsys.readouterr().out.splitlines()
+    assert exact == "reading: 1,000 of 8,000 pairs (333/s), about 21 s left"
+    assert about == "reading: 1,000 of about 8,000 pairs (333/s), about 21 s left"
+    assert exceeded == unknown == "reading: 1,000 pairs (333/s)"
+
+
+def test_a_wait_is_shown_by_the_clock(monkeypatch, capsys):
+    monkeypatch.setattr(console, "QUIET_S", 0.0)
+    monkeypatch.setattr(console, "PLAIN_EVERY_S", 0.0)
+    monkeypatch.setattr(console, "TICK_S", 0.001)
+    shown = threading.Event()
+    monkeypatch.setattr(
+        console._console, "print", lambda text, markup: lines.append(text) or shown.set()
+    )
+    lines = []
+    with console_output(), waiting("installing", expected_s=1000):
+        assert shown.wait(60)
+    assert lines[0].startswith("installing: 0 s, about 16 min")
+    shown.clear()
+    lines.clear()
+    with console_output(), waiting("installing"):
+        assert shown.wait(60)
+    assert lines[0] == "installing: 0 s"
+
+
+def test_progress_goes_where_the_log_goes(slow, capsys):
+    with console_output():
+        log_to_stderr()
+        advance(Progress("reading", unit="pairs"))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("reading: 1,000 pairs")
+
+
+def test_on_a_terminal_there_is_a_bar_with_the_time_left_and_one_at_a_time():
+    shown = shown_by(
+        "import dragoman.console as c; c.QUIET_S = 0.0\n"
+        "with Progress('encoding', 'pairs', 4000) as outer:\n"
+        "    outer.advance(1000)\n"
+        "    with Progress('hashing', 'bytes', 9) as inner:\n"
+        "        inner.advance(2)\n"
+        "print('end')",
+        on_terminal=True,
+    ).stdout.decode()
+    assert "encoding" in shown
+    assert "1,000 of 4,000 pairs" in shown
+    assert "left" in shown
+    assert "hashing" not in shown
+    assert shown.rstrip().endswith("end")

@@ -46,6 +46,8 @@ class State(StateHead):
     """Progress of the run; `training.state.RunState` defines its content."""
     model: ModelSettings
     vocabulary: Annotated[int, between(1, 100_000_000)]
+    source_language: str = ""
+    target_language: str = ""
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -20,6 +20,13 @@ Overrides = Annotated[
     ),
 ]
 Run = Annotated[Path, typer.Argument(help="The folder of a run, such as runs/demo.", metavar="RUN")]
+RunOrCheckpoint = Annotated[
+    Path,
+    typer.Argument(
+        help="The folder of a run, or of a checkpoint, such as runs/demo/checkpoints/best.",
+        metavar="RUN",
+    ),
+]
 CheckpointName = Annotated[
     str, typer.Option("--checkpoint", help="best, latest, or a step number.")
 ]

@@ -1,3 +1,4 @@
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import Average, Beam, CheckpointName, Engine, Precision, Run
+from dragoman.cli.arguments import Average, Beam, CheckpointName, Engine, Precision, RunOrCheckpoint
 from dragoman.cli.termination import orderly_termination
 
 if TYPE_CHECKING:
@@ -19,8 +20,14 @@ SPLIT, COLUMNS = "test", "1,2"
 
 @orderly_termination()
 def evaluate(
-    run: Run,
-    split: Annotated[str, typer.Option(help="test or validation: a set of the recipe.")] = SPLIT,
+    run: RunOrCheckpoint,
+    split: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="A set of the recipe: validation, a test set, or test for all of these.",
+        ),
+    ] = SPLIT,
     source: Annotated[
         str | None,
         typer.Option(
@@ -79,39 +86,40 @@ def evaluate(
 
     Another set: dragoman evaluate runs/demo --source news.en --reference news.de
     """
+    from dragoman.checkpoints.located import run_and_checkpoint
     from dragoman.config import load_config
     from dragoman.console import Progress, echo, log_to_stderr, visible
     from dragoman.errors import UserError
     from dragoman.evaluation.comet import Comet
     from dragoman.evaluation.run import Extras, Weights, evaluate_run
-    from dragoman.rundir import RunDir
 
-    if as_json:
-        log_to_stderr()
+    log_to_stderr()  # standard output has the scores alone
     if comet_python and not comet:
         raise UserError("--comet-python needs --comet: the model that it runs")
-    directory = RunDir(run)
+    directory, checkpoint = run_and_checkpoint(run, checkpoint, average)
     if not directory.config.exists():
         raise UserError(f"{run}: no such run; runs are kept in the folder runs by default")
-    text = _chosen_text(
+    texts = _chosen_texts(
         load_config(directory.config), split, source, reference, tsv, columns, sacrebleu, name
     )
 
     @contextmanager
-    def show_progress(total: int) -> Iterator[Callable[[int], None]]:
-        title = f"translating {text.name}"
-        with Progress(title, unit="sentences", total=total, to_stderr=as_json) as progress:
+    def show_progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
+        title = f"translating {name}"
+        with Progress(title, "sentences", total) as progress, progress.ticking():
             yield progress.advance
 
     weights = Weights(checkpoint, average, beam, engine, precision)
     with_comet = Comet(comet, comet_python or Path(sys.executable)) if comet else None
     extras = Extras(published, with_comet, against, worst)
-    scored = evaluate_run(directory, text, weights, extras, show_progress)
+    scores = evaluate_run(directory, texts, weights, extras, show_progress)
     if as_json:
-        print(scored.model_dump_json(indent=2))
+        written = [scored.model_dump(mode="json") for scored in scores]
+        print(json.dumps(written if len(written) > 1 else written[0], indent=2, ensure_ascii=False))
         return
-    for line in score_lines(scored):
-        echo(visible(line))
+    for number, scored in enumerate(scores):
+        for line in ["", *score_lines(scored)] if number else score_lines(scored):
+            echo(visible(line))
 
 
 def score_lines(scored: "ScoredSplit") -> list[str]:
@@ -165,7 +173,7 @@ def _comparison_lines(comparison: "Comparison") -> list[str]:
     ]
 
 
-def _chosen_text(
+def _chosen_texts(
     config: "Config",
     split: str,
     source: str | None,
@@ -174,8 +182,8 @@ def _chosen_text(
     columns: str,
     sacrebleu: str | None,
     name: str,
-) -> "ParallelText":
-    """Returns the one set that the options name."""
+) -> "list[ParallelText]":
+    """Returns the sets that the options name: those of the recipe, or another one."""
     from dragoman.errors import UserError
     from dragoman.evaluation.parallel_text import from_files, from_sacrebleu, from_table, of_recipe
 
@@ -193,14 +201,14 @@ def _chosen_text(
     if columns != COLUMNS and tsv is None:
         raise UserError(f"--columns {columns}: needs --tsv, the table that has them")
     if source is not None and reference is not None:
-        return from_files(config, source, reference, name)
+        return [from_files(config, source, reference, name)]
     if source is not None or reference is not None:
         given, missing = ("--source", "--reference") if source else ("--reference", "--source")
         raise UserError(f"{given} needs {missing}: sentences and their references, line by line")
     if tsv is not None:
-        return from_table(config, tsv, _columns(columns), name)
+        return [from_table(config, tsv, _columns(columns), name)]
     if sacrebleu is not None:
-        return from_sacrebleu(config, sacrebleu, name)
+        return [from_sacrebleu(config, sacrebleu, name)]
     return of_recipe(config, split)
 
 

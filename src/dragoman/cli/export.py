@@ -3,13 +3,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from dragoman.cli.arguments import Average, CheckpointName, Precision, Run
+from dragoman.cli.arguments import Average, CheckpointName, Precision, RunOrCheckpoint
 from dragoman.cli.termination import orderly_termination
 
 
 @orderly_termination()
 def export(
-    run: Run,
+    run: RunOrCheckpoint,
     folder: Annotated[
         Path, typer.Argument(help="A new or empty folder to write to.", metavar="DIR")
     ],
@@ -29,10 +29,11 @@ def export(
 
     Example: dragoman export runs/demo --to huggingface exported/demo
     """
+    from dragoman.checkpoints.located import run_and_checkpoint
     from dragoman.console import echo
     from dragoman.export.run import export_run
-    from dragoman.rundir import RunDir
 
-    steps = export_run(RunDir(run), to, folder, checkpoint, average, precision, license_name)
+    directory, checkpoint = run_and_checkpoint(run, checkpoint, average)
+    steps = export_run(directory, to, folder, checkpoint, average, precision, license_name)
     echo(f"{folder} (weights of step {' + '.join(f'{step:,}' for step in steps)})")
     echo(f"How to load it is at the end of {folder / 'README.md'}.")

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -5,7 +6,7 @@ import typer
 
 if TYPE_CHECKING:
     from dragoman.rundir import RunDir
-    from dragoman.shards.passport import PreparedData, Side
+    from dragoman.shards.passport import PreparedData, Side, SourceRecord
 
 
 FILES_SHOWN = 10
@@ -72,6 +73,11 @@ def show_data(prepared: "PreparedData") -> None:
                     f"    from {source.description}: {source.pairs_kept:,} of "
                     f"{source.pairs_in:,}, weight {source.weight:g}"
                 )
+                for line in _duplicates_in_words(source, split.sources):
+                    echo(f"        {line}")
+        if [part.test_set for part in split.parts] != ["test"]:
+            for part in split.parts:
+                echo(f"    set {part.test_set}: {part.pairs:,} from {part.description}")
     size = sum(file.bytes for split in passport.splits.values() for file in split.shards)
     files = sum(len(split.shards) for split in passport.splits.values())
     echo(f"\n{files} shard files, {size / 1e6:,.1f} MB")
@@ -82,6 +88,19 @@ def show_data(prepared: "PreparedData") -> None:
     if more := passport.inputs[FILES_SHOWN:]:
         echo(f"and {len(more):,} more files, {sum(file.bytes for file in more) / 1e6:,.1f} MB")
     echo("made by " + ", ".join(f"{name} {v}" for name, v in passport.versions.items()))
+
+
+def _duplicates_in_words(source: "SourceRecord", sources: "list[SourceRecord]") -> Iterator[str]:
+    """Yields a line for each other source that has some of its pairs already."""
+    for other, count in zip(sources, source.duplicates_of, strict=False):
+        if other is source or not count:
+            continue
+        larger = max(source.weight, other.weight)
+        weight = f", which keep the larger weight, {larger:g}"
+        yield (
+            f"{count:,} duplicates of pairs of {other.description}"
+            f"{weight if source.weight != other.weight else ''}"
+        )
 
 
 def _side_in_words(side: "Side") -> str:

@@ -37,8 +37,12 @@ def prepare(
     if part and join:
         raise UserError("--part and --join were both given; run every part first, then --join")
     if part:
-        with Progress(f"cleaning part {part}", unit="pairs") as progress:
-            preparation.clean_share(config, _share(part), progress.advance)
+        share = _share(part)
+        expected = preparation.expected_pairs(config.data)
+        total = expected and expected // share.shares
+        title = f"cleaning part {part}"
+        with Progress(title, "pairs", total, is_about=True) as progress, progress.ticking():
+            preparation.clean_share(config, share, progress.advance)
         echo(f"part {part} is clean; when all are, run the same command with --join")
         return
     show_data(preparation.join(config) if join else preparation.prepare(config))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, cast
 
 import typer
 
-from dragoman.cli.arguments import Average, Beam, Engine, Precision, Run
+from dragoman.cli.arguments import Average, Beam, Engine, Precision, RunOrCheckpoint
 from dragoman.cli.termination import orderly_termination
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 
 @orderly_termination()
 def translate(
-    run: Run,
+    run: RunOrCheckpoint,
     sentences: Annotated[
         list[str] | None,
         typer.Argument(help="Sentences to translate; by default the lines of standard input."),
@@ -209,14 +209,18 @@ class _Meter:
 
 
 def _languages(run: Path) -> tuple[str, str]:
-    """Returns source and target language; empty for checkpoints that were copied without a run."""
+    """Returns source and target language; empty for a folder of checkpoints without its run."""
+    from dragoman.checkpoints.located import locate
+    from dragoman.checkpoints.schema import read_state
     from dragoman.config import load_config
-    from dragoman.rundir import RunDir
 
-    config = RunDir(run).config
-    if not config.exists():
+    located = locate(run)
+    if located.run is None:
+        state = read_state(run)
+        return state.source_language, state.target_language
+    if not located.run.config.exists():
         return "", ""
-    data = load_config(config).data
+    data = load_config(located.run.config).data
     return data.source_language, data.target_language
 
 
@@ -247,9 +251,10 @@ def _search(
 
 def _check_output(output: Path, inputs: Sequence[Path], runs: Sequence[Path]) -> None:
     """Refuses, before the work, an output that would overwrite what is needed."""
+    from dragoman.checkpoints.located import locate
     from dragoman.documents.output import check_output, mode_of
     from dragoman.errors import UserError
-    from dragoman.rundir import RunDir, is_own_file
+    from dragoman.rundir import is_own_file
 
     check_output(output)
     mode = mode_of(output)
@@ -258,7 +263,13 @@ def _check_output(output: Path, inputs: Sequence[Path], runs: Sequence[Path]) ->
         if path.exists() and mode and not stat.S_ISCHR(mode) and output.samefile(path):
             raise UserError(f"{output}: is also read; name another file with --output")
     for run in runs:
-        if is_own_file(RunDir(run), output):
+        directory = locate(run).run
+        is_own = (
+            is_own_file(directory, output)
+            if directory
+            else output.resolve().is_relative_to(run.resolve())
+        )
+        if is_own:
             raise UserError(
                 f"{output}: is part of the run {run} itself; name another file with --output"
             )

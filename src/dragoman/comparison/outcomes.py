@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dragoman.comparison.aspects import Aspect, Row, measured
+from dragoman.corpus.test_sets import ALL_TEST_SETS, set_names
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.speed.time_spent import cost_of as paid_for
 from dragoman.diagnosis.speed.time_spent import time_spent
@@ -23,7 +24,6 @@ from dragoman.telemetry.read.tables import Table, group_column, known_mean, know
 
 ABOUT_AS_MANY = 0.02
 SIGNIFICANT_P = 0.05
-SPLITS = ("test", "validation")
 
 
 def speed_aspect(a: RunFacts, b: RunFacts) -> Aspect:
@@ -138,10 +138,11 @@ def _best(run: RunFacts, figure: str, best: Any) -> tuple[float | None, int | No
 
 def _sets(a: RunFacts, b: RunFacts) -> Iterator[tuple[str, Translated | str, Translated | str]]:
     """Yields (name, translations of both); a text instead is the reason why there are none."""
-    for split in SPLITS:
-        first, second = _scored(a, split), _scored(b, split)
-        if isinstance(first, Translated) or isinstance(second, Translated) or split == "test":
-            yield f"{split} set", first, second
+    test_sets = [*set_names(a.config.data.test), *set_names(b.config.data.test)] or [ALL_TEST_SETS]
+    for name in dict.fromkeys([*test_sets, ALL_TEST_SETS, "validation"]):
+        first, second = _scored(a, name), _scored(b, name)
+        if isinstance(first, Translated) or isinstance(second, Translated) or name in test_sets:
+            yield f"{name} set", first, second
     yield "best evaluation during training", _best_evaluated(a), _best_evaluated(b)
 
 

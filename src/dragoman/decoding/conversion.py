@@ -31,6 +31,8 @@ from dragoman.rundir import RunDir, sha256_of, sync_folder, write_json
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from dragoman.model.transformer import Transformer
+
 logger = logging.getLogger(__name__)
 
 KEPT = 4
@@ -41,11 +43,19 @@ _ABANDONED_S = 3600.0
 
 
 @contextmanager
-def converted(run: RunDir, chosen: Chosen, precision: Precision) -> Iterator[Path]:
+def converted(run: RunDir | None, chosen: Chosen, precision: Precision) -> Iterator[Path]:
     """Yields the folder of the converted model, to be loaded right away.
 
-    Where the run cannot be written, the folder is a temporary one, and gone afterwards.
+    Without a run, or where it cannot be written, the folder is a temporary one, and gone
+    afterwards.
     """
+    if run is None:
+        import torch  # noqa: PLC0415 - as below
+
+        model = load_model(chosen, torch.device("cpu"))
+        with _temporary(chosen.checkpoints[-1].folder, chosen, model, precision) as temporary:
+            yield temporary
+        return
     folder = run.converted / conversion_key(chosen, precision)
     if is_whole(folder):
         with suppress(OSError):
@@ -60,19 +70,27 @@ def converted(run: RunDir, chosen: Chosen, precision: Precision) -> Iterator[Pat
             _write_whole(folder, chosen, model.state_dict(), precision)
     except StorageError as error:
         logger.info(f"{error.path}: {error.reason}; converting to a temporary folder instead")
-        # Inside, errors of whoever loads the model pass through: they are not about this folder.
-        with ExitStack() as stack:
-            with storage_errors(run.converted, "converting a model for CTranslate2"):
-                named = tempfile.TemporaryDirectory(prefix="dragoman-ctranslate2-")
-                temporary = Path(stack.enter_context(named))
-            with storage_errors(temporary, "converting a model for CTranslate2"):
-                write_model(
-                    *(temporary, chosen.model, model.state_dict()),
-                    *(chosen.tokenizer, precision),
-                )
+        with _temporary(run.converted, chosen, model, precision) as temporary:
             yield temporary
         return
     yield folder
+
+
+@contextmanager
+def _temporary(
+    place: Path, chosen: Chosen, model: "Transformer", precision: Precision
+) -> Iterator[Path]:
+    """Yields a folder that is gone afterwards; `place` is named where there can be none."""
+    # Inside, errors of whoever loads the model pass through: they are not about this folder.
+    with ExitStack() as stack:
+        with storage_errors(place, "converting a model for CTranslate2"):
+            named = tempfile.TemporaryDirectory(prefix="dragoman-ctranslate2-")
+            temporary = Path(stack.enter_context(named))
+        with storage_errors(temporary, "converting a model for CTranslate2"):
+            write_model(
+                *(temporary, chosen.model, model.state_dict()), *(chosen.tokenizer, precision)
+            )
+        yield temporary
 
 
 def conversion_key(chosen: Chosen, precision: Precision) -> str:

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 def open_engine(
-    run: RunDir,
+    run: RunDir | None,
     chosen: Chosen,
     device: Device,
     engine: EngineName = "auto",
@@ -37,7 +37,8 @@ def open_engine(
 ) -> Engine:
     """Opens the engine asked for; "auto" takes CTranslate2 on a CPU, where it is installed.
 
-    On a GPU, "auto" stays with torch: CTranslate2 needs CUDA libraries of its own there.
+    On a GPU, "auto" stays with torch: CTranslate2 needs CUDA libraries of its own there. Converted
+    models are kept in the run, if there is one.
     """
     if chosen_engine(device, engine, precision) == "torch":
         return open_torch([chosen], device)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.checkpoints.checkpoint import Checkpoint, average, check_tensors
 from dragoman.checkpoints.finding import all_checkpoints, find_checkpoint, verify
+from dragoman.checkpoints.located import Located
 from dragoman.checkpoints.names import MODEL, TOKENIZER
 from dragoman.checkpoints.run_id import known_id
 from dragoman.checkpoints.schema import read_state
@@ -76,6 +77,17 @@ def choose(run: RunDir, which: str, averaged: int) -> Chosen:
                 verify(checkpoint, owner)
         settings = read_state(checkpoints[-1].folder).model
         return Chosen(tuple(checkpoints), settings, _tokenizer_of(checkpoints[-1]))
+
+
+def choose_located(located: Located, which: str, averaged: int) -> Chosen:
+    """Returns the checkpoint that a path is, or of a run the one that `choose` takes."""
+    if located.run is not None:
+        return choose(located.run, located.checkpoint or which, averaged)
+    with _advice():
+        checkpoint = Checkpoint(located.path.resolve())
+        verify(checkpoint)
+        settings = read_state(checkpoint.folder).model
+        return Chosen((checkpoint,), settings, _tokenizer_of(checkpoint))
 
 
 def load_model(chosen: Chosen, device: "torch.device") -> "Transformer":

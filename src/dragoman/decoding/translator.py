@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, get_args
 
+from dragoman.checkpoints.located import locate, refuse_two_choices
 from dragoman.config import DecodingSettings, load_config
 from dragoman.corpus.text import is_unicode
 from dragoman.decoding.constraints import Terms, terms_of
 from dragoman.decoding.engine import DeviceName, Engine, EngineName, Precision
 from dragoman.decoding.engines import find_device, open_engine, open_ensemble, open_torch
 from dragoman.decoding.glossary import Glossary
-from dragoman.decoding.trained import choose
+from dragoman.decoding.trained import choose_located
 from dragoman.decoding.translate import LONGEST_TOKENS, Wanted, translate, translations
 from dragoman.decoding.translation import Translation
 from dragoman.errors import UserError
-from dragoman.rundir import RunDir
 from dragoman.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -72,6 +72,9 @@ class Translator:
     ) -> Self:
         """Loads a checkpoint of a run: "best", "latest" or the number of a step.
 
+        In place of a run, the folder of a checkpoint can be named, also of one that was copied
+        without its run; then settings for decoding are the usual ones.
+
         Several runs, several checkpoints or both are an ensemble: each checkpoint of each run is a
         model, and all translate together, with torch. They need the same vocabulary; the settings
         for decoding are those of the first run.
@@ -101,17 +104,25 @@ class Translator:
                 f"average = {average} takes the newest checkpoints, and {len(checkpoints)} others "
                 "were named; leave one of them out"
             )
-        directories = [RunDir(Path(each)) for each in runs]
-        chosen = [choose(each, str(name), average) for each in directories for name in checkpoints]
+        places = [locate(Path(each)) for each in runs]
+        for place in places:
+            for which in checkpoints:
+                refuse_two_choices(place, str(which), average)
+        chosen = [
+            choose_located(place, str(which), average)
+            for place in places
+            for which in (checkpoints[:1] if place.is_checkpoint else checkpoints)
+        ]
         where = find_device(device)
         opened: Engine
         if len(chosen) > 1:
             opened = open_ensemble(chosen, where, engine, precision)
         else:
-            opened = open_engine(directories[0], chosen[0], where, engine, precision)
+            opened = open_engine(places[0].run, chosen[0], where, engine, precision)
         settings, longest = DecodingSettings(), LONGEST_TOKENS
-        if directories[0].config.exists():  # else checkpoints that were copied without their run
-            config = load_config(directories[0].config)
+        # Else checkpoints that were copied without their run.
+        if places[0].run is not None and places[0].run.config.exists():
+            config = load_config(places[0].run.config)
             settings, longest = config.decoding, config.data.max_length
         steps = [step for each in chosen for step in each.steps]
 

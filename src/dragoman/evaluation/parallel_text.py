@@ -1,7 +1,6 @@
 """Sentences with their reference translations, from a recipe, from files or by a public name."""
 
 import re
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -15,11 +14,11 @@ from dragoman.config import (
     problems_of,
 )
 from dragoman.corpus.sources import describe, read_source
-from dragoman.corpus.text import COMPRESSIONS
+from dragoman.corpus.test_sets import ALL_TEST_SETS, as_name, name_of_file, set_names
 from dragoman.errors import UserError
 from dragoman.shards.passport import PreparedData
 
-OF_RECIPE = ("test", "validation")
+OF_RECIPE = (ALL_TEST_SETS, "validation")
 
 _Source = TypeVar("_Source", TextSource, TsvSource, SacrebleuSource)
 
@@ -30,18 +29,33 @@ class ParallelText(NamedTuple):
     origin: str
     sources: list[str]
     references: list[str]
+    test_place: int | None = None
+    """Its place among the recipe's test sets, from 1; None: it is none of them."""
 
 
-def of_recipe(config: Config, split: str) -> ParallelText:
-    """Returns the test or validation set of the run's own data."""
-    sources, references = PreparedData.open(config.prepared_folder).text(split)
-    return ParallelText(split, f"{split} set of the recipe", sources, references)
+def of_recipe(config: Config, name: str) -> list[ParallelText]:
+    """Returns sets of the run's own data: validation, all test sets ("test"), or one of them."""
+    prepared = PreparedData.open(config.prepared_folder)
+    there = prepared.passport.test_sets
+    if name not in (ALL_TEST_SETS, *there) and name in set_names(config.data.test):
+        raise UserError(
+            f"{prepared.folder}: has its test sets in one, since it was prepared by an older "
+            "version or for another recipe; run `dragoman prepare` with the recipe to have them "
+            "apart"
+        )
+    is_one_for_all = there == [ALL_TEST_SETS] and len(config.data.test) > 1
+    texts = []
+    for each in there if name == ALL_TEST_SETS and there else [name]:
+        place = there.index(each) + 1 if each in there and not is_one_for_all else None
+        origin = f"test set {each}" if each in there and each != ALL_TEST_SETS else f"{each} set"
+        texts.append(ParallelText(each, f"{origin} of the recipe", *prepared.text(each), place))
+    return texts
 
 
 def from_files(config: Config, source: str, reference: str, name: str = "") -> ParallelText:
     """Reads two text files, plain or compressed, line by line."""
     given = _described(TextSource, kind="text", source=source, target=reference)
-    return _read(config, given, name or _stem(source))
+    return _read(config, given, name or name_of_file(source))
 
 
 def from_table(config: Config, file: str, columns: tuple[int, int], name: str = "") -> ParallelText:
@@ -49,13 +63,13 @@ def from_table(config: Config, file: str, columns: tuple[int, int], name: str = 
     given = _described(
         TsvSource, kind="tsv", file=file, source_column=columns[0], target_column=columns[1]
     )
-    return _read(config, given, name or _stem(file))
+    return _read(config, given, name or name_of_file(file))
 
 
 def from_sacrebleu(config: Config, test_set: str, name: str = "") -> ParallelText:
     """Returns a public test set, such as wmt14/full, in the run's languages."""
     given = _described(SacrebleuSource, kind="sacrebleu", name=test_set)
-    return _read(config, given, name or re.sub(r"[^\w.-]+", "-", test_set))
+    return _read(config, given, name or as_name(test_set))
 
 
 def _described(source_type: type[_Source], **named: object) -> _Source:
@@ -67,7 +81,7 @@ def _described(source_type: type[_Source], **named: object) -> _Source:
 
 
 def _read(config: Config, given: CorpusSource, name: str) -> ParallelText:
-    if name in OF_RECIPE:
+    if name in (*OF_RECIPE, *set_names(config.data.test)):
         raise UserError(
             f"the name {name!r} stands for the recipe's own {name} set; give another with --name"
         )
@@ -88,11 +102,3 @@ def _read(config: Config, given: CorpusSource, name: str) -> ParallelText:
     return ParallelText(
         name, describe(given), [pair.source for pair in pairs], [pair.target for pair in pairs]
     )
-
-
-def _stem(file: str) -> str:
-    """Returns the name of a file without endings of compression, language or kind."""
-    name = Path(file).name
-    for ending in COMPRESSIONS:
-        name = name.removesuffix(ending)
-    return re.sub(r"[^\w.-]+", "-", Path(name).stem)

@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from dragoman.config import Config, load_config
+from dragoman.config import Config, DecodingSettings, load_config
+from dragoman.console import Progress, waiting
 from dragoman.corpus.text import read_lines
-from dragoman.decoding.engine import EngineName, Precision
+from dragoman.decoding.engine import Engine, EngineName, Precision
 from dragoman.decoding.engines import open_engine
-from dragoman.decoding.trained import choose
+from dragoman.decoding.trained import Chosen, choose
 from dragoman.decoding.translate import translate
 from dragoman.distributed.group import pick_device
 from dragoman.errors import CorruptFileError, UserError
@@ -38,8 +39,9 @@ from dragoman.evaluation.scoring import (
 )
 from dragoman.rundir import RunDir, ensure_writable, read_sentences
 
-ShowProgress: TypeAlias = Callable[[int], AbstractContextManager[Callable[[int], None]]]
-"""Given the number of sentences, opens what is called with how many more have been translated."""
+ShowProgress: TypeAlias = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+"""Given the name of a set and its number of sentences, opens what is called with how many more have
+been translated."""
 
 
 class Weights(NamedTuple):
@@ -70,36 +72,70 @@ BEST = Weights()
 NO_EXTRAS = Extras()
 
 
-def show_nothing(total: int) -> AbstractContextManager[Callable[[int], None]]:
+def show_nothing(name: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
     return nullcontext(lambda count: None)
 
 
 def evaluate_run(
     run: RunDir,
-    text: ParallelText | str = "test",
+    texts: Sequence[ParallelText] | str = "test",
     weights: Weights = BEST,
     extras: Extras = NO_EXTRAS,
     show_progress: ShowProgress = show_nothing,
-) -> ScoredSplit:
-    """Returns the scores on a text, after writing them into the run directory.
+) -> list[ScoredSplit]:
+    """Returns the scores on each text, after writing them into the run directory.
 
-    A name stands for the recipe's own test or validation set.
+    A name stands for sets of the recipe: validation, a test set, or "test" for all of these.
     """
     config = load_config(run.config)
-    text = of_recipe(config, text) if isinstance(text, str) else text
+    texts = of_recipe(config, texts) if isinstance(texts, str) else texts
     # Before the translation, which takes long.
-    ensure_writable(run.evaluation(text.name))
+    for text in texts:
+        ensure_writable(run.evaluation(text.name))
     if extras.comet:
         check_comet(extras.comet)
-    other = _other(extras.against, text, weights, show_progress) if extras.against else None
-    translated = _translate(run, config, text.sources, weights, show_progress)
+    if extras.against and not extras.against.is_dir() and len(texts) > 1:
+        names = ", ".join(text.name for text in texts)
+        raise UserError(
+            f"{extras.against}: holds translations of one set, and {len(texts)} are to be scored; "
+            f"name one of them with --split: {names}"
+        )
+    others = [
+        _other(extras.against, text, weights, show_progress) if extras.against else None
+        for text in texts
+    ]
+    translator = _open(run, config, weights)
+    return [
+        _evaluate(run, config, text, other, translator, extras, show_progress)
+        for text, other in zip(texts, others, strict=True)
+    ]
+
+
+def _evaluate(
+    run: RunDir,
+    config: Config,
+    text: ParallelText,
+    other: "_Other | None",
+    translator: "_Opened",
+    extras: Extras,
+    show_progress: ShowProgress,
+) -> ScoredSplit:
+    translated = _translate(translator, text, show_progress)
     language = config.data.target_language
     both = translated.sentences, text.references
-    metrics = [measured(metric, *both) for metric in all_metrics(language)]
+    every = all_metrics(language)
+    with Progress(f"scoring {text.name}", "metrics", len(every)) as progress, progress.ticking():
+        metrics = []
+        for metric in every:
+            metrics.append(measured(metric, *both))
+            progress.advance()
     bleu, chrf = metrics[:2]
+    with waiting(f"scoring {text.name} by length"):
+        lengths = by_length(*both, language)
     scored = ScoredSplit(
         split=text.name,
         origin=text.origin,
+        test_place=text.test_place,
         steps=translated.steps,
         sentences=len(text.sources),
         beam=translated.beam,
@@ -111,7 +147,7 @@ def evaluate_run(
         bleu_low=bleu.low,
         bleu_high=bleu.high,
         metrics=[*metrics, *_extra_metrics(extras, text, translated.sentences, language)],
-        by_length=by_length(*both, language),
+        by_length=lengths,
         worst=_worst(text, translated.sentences, extras.worst),
         comparison=_comparison(other, *both, language) if other else None,
         samples=samples_of(text.sources, *both, SAMPLES),
@@ -127,22 +163,35 @@ class Translated(NamedTuple):
     beam: int
 
 
-def _translate(
-    run: RunDir,
-    config: Config,
-    sources: Sequence[str],
-    weights: Weights,
-    show_progress: ShowProgress,
-) -> Translated:
-    chosen = choose(run, weights.checkpoint, weights.average)
-    engine = open_engine(run, chosen, pick_device("auto"), weights.engine, weights.precision)
+class _Opened(NamedTuple):
+    """A model that is ready to translate several sets."""
+
+    engine: Engine
+    chosen: Chosen
+    settings: DecodingSettings
+    longest: int
+
+
+def _open(run: RunDir, config: Config, weights: Weights) -> _Opened:
+    with waiting("loading the model"):
+        chosen = choose(run, weights.checkpoint, weights.average)
+        engine = open_engine(run, chosen, pick_device("auto"), weights.engine, weights.precision)
     changed = {"beam": weights.beam} if weights.beam else {}
     settings = config.decoding.model_copy(update=changed)
-    with show_progress(len(sources)) as advance:
+    return _Opened(engine, chosen, settings, config.data.max_length)
+
+
+def _translate(opened: _Opened, text: ParallelText, show_progress: ShowProgress) -> Translated:
+    with show_progress(text.name, len(text.sources)) as advance:
         sentences = translate(
-            engine, chosen.tokenizer, sources, settings, advance, config.data.max_length
+            opened.engine,
+            opened.chosen.tokenizer,
+            text.sources,
+            opened.settings,
+            advance,
+            opened.longest,
         )
-    return Translated(sentences, chosen.steps, settings.beam)
+    return Translated(sentences, opened.chosen.steps, opened.settings.beam)
 
 
 def _extra_metrics(
@@ -153,7 +202,8 @@ def _extra_metrics(
         published = published_bleu(translations, text.references, language)
         found.append(replace(published, name="BLEU, published form"))
     if extras.comet:
-        found.append(comet_score(extras.comet, text.sources, translations, text.references))
+        with waiting(f"scoring {text.name} with COMET"):
+            found.append(comet_score(extras.comet, text.sources, translations, text.references))
     return found
 
 
@@ -190,8 +240,8 @@ def _other(
         translated = _kept(run, text)
         if translated is None:
             best = weights._replace(checkpoint=BEST.checkpoint, average=BEST.average)
-            config = load_config(run.config)
-            translated = _translate(run, config, text.sources, best, show_progress)
+            opened = _open(run, load_config(run.config), best)
+            translated = _translate(opened, text, show_progress)
         steps = " + ".join(f"{step:,}" for step in translated.steps)
         return _Other(f"{against} (step {steps}, beam {translated.beam})", translated.sentences)
     lines = list(read_lines(against))

@@ -1,11 +1,13 @@
 """evaluation-<name>.json: the scores of a trained model on one set of sentences. Without torch."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from dragoman.errors import CorruptFileError
 from dragoman.evaluation.scoring import LengthGroup, MetricScore
 from dragoman.rundir import RunDir, read_json, write_json, write_sentences
 
@@ -55,9 +57,11 @@ class ScoredSplit(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     split: str
-    """Name of the set: test and validation are those of the recipe."""
+    """Name of the set: validation and test, or the names of the test sets, of the recipe's."""
     origin: str = ""
     """Where its sentences come from."""
+    test_place: int | None = None
+    """Its place among the recipe's test sets, from 1; None: it is none of them, or unknown."""
     steps: list[int]
     """Of the checkpoints whose weights were averaged; one step: of that checkpoint alone."""
     sentences: int
@@ -110,6 +114,31 @@ def read_scores(run: RunDir, split: str) -> ScoredSplit:
 
 
 def score_files(run: RunDir) -> list[Path]:
-    """Returns the files of all scored splits; test comes first: it is the score that counts."""
-    found = run.root.glob(run.evaluation("*").name)
-    return sorted(found, key=lambda path: (path != run.evaluation("test"), path.name))
+    """Returns the files of all scored sets, by name."""
+    return sorted(run.root.glob(run.evaluation("*").name))
+
+
+def in_order(scores: Iterable[ScoredSplit]) -> list[ScoredSplit]:
+    """Returns test sets first, as in the recipe: they are the scores that count.
+
+    A set "test" beside named ones is of an older version, which scored all test sets as one, or of
+    an earlier recipe, and comes after them.
+    """
+
+    def key(scored: ScoredSplit) -> tuple[int, int, str]:
+        if scored.split == "test":
+            return 1, 0, ""
+        if scored.test_place is not None:
+            return 0, scored.test_place, scored.split
+        return 2, 0, scored.split
+
+    return sorted(scores, key=key)
+
+
+def all_scores(run: RunDir) -> list[ScoredSplit]:
+    """Returns all scores of a run that can be read, in order."""
+    found = []
+    for path in score_files(run):
+        with suppress(CorruptFileError, ValueError):
+            found.append(ScoredSplit.model_validate(read_json(path)))
+    return in_order(found)

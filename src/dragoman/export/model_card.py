@@ -90,6 +90,10 @@ def _data(passport: Passport | None) -> str:
             f"| {source.pairs_kept:,} |"
             for source in record.sources
         ]
+        rows += [
+            f"| {part.test_set} | {_cell(part.description)} | {part.pairs:,} | {part.pairs:,} |"
+            for part in record.parts
+        ]
     train = passport.splits["train"]
     tokens = train.source.tokens + train.target.tokens
     return "\n".join(rows) + (

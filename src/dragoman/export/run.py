@@ -17,8 +17,8 @@ from dragoman.checkpoints.folders import write_file
 from dragoman.config import Config, load_config
 from dragoman.decoding.engine import Precision
 from dragoman.decoding.trained import Chosen, choose, load_model
-from dragoman.errors import CorruptFileError, DragomanError, UserError, storage_errors
-from dragoman.evaluation.scores import ScoredSplit, read_scores, score_files
+from dragoman.errors import DragomanError, UserError, storage_errors
+from dragoman.evaluation.scores import all_scores
 from dragoman.export import (
     argos_format,
     ctranslate2_format,
@@ -173,7 +173,7 @@ def _card_facts(run: RunDir, config: Config, chosen: Chosen, license_name: str) 
         architecture=architecture_of(chosen.model),
         steps=chosen.steps,
         passport=_passport_of(config),
-        scores=_scores_of(run),
+        scores=all_scores(run),
         answers=_answers_of(run),
         license=license_name,
         version=__version__,
@@ -187,17 +187,6 @@ def _passport_of(config: Config) -> Passport | None:
         return None
 
 
-def _scores_of(run: RunDir) -> list[ScoredSplit]:
-    found = []
-    for path in score_files(run):
-        split = path.name.removeprefix("evaluation-").removesuffix(".json")
-        try:
-            found.append(read_scores(run, split))
-        except (CorruptFileError, ValueError):
-            continue
-    return found
-
-
 def _answers_of(run: RunDir) -> list[Answer]:
     try:
         return read_report(run).answers
@@ -207,7 +196,7 @@ def _answers_of(run: RunDir) -> list[Answer]:
 
 def _example(run: RunDir) -> str:
     """Returns a short sentence of the source language, to be shown in the card."""
-    for scored in _scores_of(run):
+    for scored in all_scores(run):
         for sample in scored.samples:
             if '"' not in sample["source"] and "\\" not in sample["source"]:
                 return sample["source"]

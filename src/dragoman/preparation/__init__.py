@@ -3,6 +3,7 @@
     prepared/<name>/
       clean-<key>/       training text in slices, cleaned, with a key for each pair
       kept-<key>/        which of these pairs stay: no duplicates, no leaks
+      overlap-<key>/     what several sources have in common, and the weights that it keeps
       held-out-<key>/    validation and test text, every line
       tokenizer-<key>/   the subword model
       shards-<key>/      ids of all splits
@@ -13,7 +14,8 @@ changed setting redoes what follows from it and nothing else, and what an older 
 stays until a newer one is whole.
 """
 
+from dragoman.preparation.corpus_size import expected_pairs
 from dragoman.preparation.pipeline import clean_share, dropped_examples, join, prepare
 from dragoman.preparation.slices import Share
 
-__all__ = ["Share", "clean_share", "dropped_examples", "join", "prepare"]
+__all__ = ["Share", "clean_share", "dropped_examples", "expected_pairs", "join", "prepare"]

@@ -127,13 +127,16 @@ def encode_shard(
     return figures
 
 
-def repeats_of(keys: npt.NDArray[np.uint64], weight: float) -> npt.NDArray[np.int64] | None:
+def repeats_of(
+    keys: npt.NDArray[np.uint64], weight: float | npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64] | None:
     """Returns how often each pair is seen: the weight's integer part, and once more for a share.
 
-    Which pairs are in the share follows from their keys, so it is the same on every machine.
+    Which pairs are in the share follows from their keys, so it is the same on every machine. The
+    weight is that of all pairs, or there is one for each.
     """
-    if weight == 1.0:
+    if isinstance(weight, float) and weight == 1.0:
         return None
-    whole, share = divmod(weight, 1.0)
+    whole, share = np.divmod(weight, 1.0)
     chance = (keys >> np.uint64(11)).astype(np.float64) / float(1 << 53)
-    return int(whole) + (chance < share).astype(np.int64)
+    return np.asarray(whole).astype(np.int64) + (chance < share).astype(np.int64)

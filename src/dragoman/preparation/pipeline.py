@@ -4,25 +4,31 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from dragoman.config import Config, PhrasebookSource
+from dragoman.console import waiting
 from dragoman.corpus.cleaning import EXAMPLES_KEPT, clean, keys, normalized
 from dragoman.corpus.pair import Pair
-from dragoman.corpus.sources import Split, read_pairs, sources_of
+from dragoman.corpus.sources import Split, read_source, sources_of
 from dragoman.errors import RunError, UserError, storage_errors
-from dragoman.preparation.duplicates import Flags, decide
+from dragoman.preparation.corpus_size import expected_pairs
+from dragoman.preparation.duplicates import Flags, decide, find_overlap
 from dragoman.preparation.encoding import ShardFigures, encode_shard, repeats_of
+from dragoman.preparation.learning import learn_pieces
 from dragoman.preparation.plan import HELD_OUT, Plan, make_plan
 from dragoman.preparation.processes import Advance, in_parallel
 from dragoman.preparation.slices import Share, count_slices, slices
 from dragoman.preparation.stage import as_text
 from dragoman.preparation.summary import passport_of
+from dragoman.preparation.test_parts import with_named_sets
 from dragoman.rundir import write_whole
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
-from dragoman.tokenizer import Tokenizer, WordCache, learn_tokenizer
+from dragoman.tokenizer import Tokenizer, WordCache
 
 logger = logging.getLogger(__name__)
 
@@ -34,10 +40,11 @@ def prepare(config: Config) -> PreparedData:
     """Prepares the data of a recipe, or returns it if it is already prepared."""
     plan = make_plan(config)
     if current := _current(plan):
-        return current
+        return with_named_sets(plan, current)
     cores = _cores(plan)
     with storage_errors(plan.folder, "preparing data"):
-        in_parallel(clean_share, config, cores, "cleaning", total=None)
+        total = expected_pairs(config.data)
+        in_parallel(clean_share, config, cores, "cleaning", total, is_about=True)
         return _join(plan, cores)
 
 
@@ -84,10 +91,9 @@ def encode_share(config: Config, share: Share, advance: Advance) -> None:
             continue
         kept = plan.kept.flags(number)
         of_slice = plan.clean.keys(number)
-        weight = config.data.train[plan.clean.record(number)["source"]].weight
         figures = encode_shard(
             [pair for pair, stays in zip(plan.clean.pairs(number), kept, strict=True) if stays],
-            repeats_of(of_slice[kept], weight),
+            repeats_of(of_slice[kept], _weight(plan, number, kept)),
             tokenizer,
             words,
             config.data.max_length,
@@ -96,6 +102,13 @@ def encode_share(config: Config, share: Share, advance: Advance) -> None:
         )
         plan.shards.finish(number, figures.to_json(), {})
         advance(len(of_slice))
+
+
+def _weight(plan: Plan, number: int, kept: Flags) -> float | npt.NDArray[np.float64]:
+    """Returns the weight of a slice's kept pairs, or one for each."""
+    if plan.has_larger_weights:
+        return plan.overlap.weights(number)[kept]
+    return plan.config.data.train[plan.clean.record(number)["source"]].weight
 
 
 def dropped_examples(config: Config) -> dict[str, list[Pair]]:
@@ -130,6 +143,7 @@ def _join(plan: Plan, cores: int) -> PreparedData:
     total = _decide(plan)
     if not total:
         raise UserError("no training pair is left after cleaning; check the files of data.train")
+    _compare_sources(plan)
     _learn(plan, total)
     in_parallel(encode_share, config, cores, "encoding", total)
     tokenizer = Tokenizer.load(plan.tokenizer_file)
@@ -157,8 +171,15 @@ def _write_held_out(plan: Plan) -> None:
     for number, split in enumerate(HELD_OUT):
         if plan.held_out.is_done(number) or not sources_of(plan.config.data, split):
             continue
-        pairs = list(read_pairs(plan.config.data, split))
-        plan.held_out.finish(number, {"split": split, "pairs": len(pairs)}, as_text(pairs))
+        data = plan.config.data
+        read = [list(read_source(source, data, split)) for source in sources_of(data, split)]
+        pairs = list(chain.from_iterable(read))
+        record = {
+            "split": split,
+            "pairs": len(pairs),
+            "pairs_of_sources": [len(of_source) for of_source in read],
+        }
+        plan.held_out.finish(number, record, as_text(pairs))
 
 
 def _decide(plan: Plan) -> int:
@@ -168,11 +189,12 @@ def _decide(plan: Plan) -> int:
     if not all(map(plan.kept.is_done, numbers)):
         held_out = [pair for n in plan.held_out.numbers() for pair in plan.held_out.pairs(n)]
         normal = [normalized(pair, cleaning) for pair in held_out] if cleaning.drop_leaks else []
-        decision = decide(
-            [plan.clean.keys(number) for number in numbers],
-            keys(normal, cleaning),
-            drop_duplicates=cleaning.duplicates != "keep",
-        )
+        with waiting("finding duplicates"):
+            decision = decide(
+                [plan.clean.keys(number) for number in numbers],
+                keys(normal, cleaning),
+                drop_duplicates=cleaning.duplicates != "keep",
+            )
         for number, duplicate, leak in zip(numbers, *decision, strict=True):
             dropped = {"duplicate": int(duplicate.sum()), "in validation or test": int(leak.sum())}
             plan.kept.finish(
@@ -184,6 +206,23 @@ def _decide(plan: Plan) -> int:
                 {"flags": (~(duplicate | leak)).tobytes()},
             )
     return sum(plan.clean.record(number)["pairs"] for number in numbers)
+
+
+def _compare_sources(plan: Plan) -> None:
+    """Finds out which pairs occur in several sources: the first stays, with the largest weight."""
+    numbers = plan.clean.numbers()
+    if not plan.has_overlap or all(map(plan.overlap.is_done, numbers)):
+        return
+    with waiting("comparing sources"):
+        overlap = find_overlap(
+            [plan.clean.keys(number) for number in numbers],
+            [plan.kept.flags(number) for number in numbers],
+            [plan.clean.record(number)["source"] for number in numbers],
+            [source.weight for source in plan.config.data.train],
+        )
+    for number, weights, duplicates_of in zip(numbers, *overlap, strict=True):
+        contents = {"weights": weights.tobytes()} if plan.has_larger_weights else {}
+        plan.overlap.finish(number, {"duplicates_of": duplicates_of}, contents)
 
 
 def _examples(plan: Plan, number: int, duplicate: Flags, leak: Flags) -> dict[str, list[Pair]]:
@@ -210,7 +249,7 @@ def _learn(plan: Plan, total: int) -> None:
     else:
         logger.info(f"learning {settings.vocabulary:,} subword pieces")
         every = max(1, -(-2 * total // settings.sample_lines))
-        tokenizer = learn_tokenizer(_sample(plan, every), settings)
+        tokenizer = learn_pieces(_sample(plan, every), 2 * total // every, settings)
     write_whole(plan.tokenizer_file, tokenizer.model)
 
 

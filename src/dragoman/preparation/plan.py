@@ -42,7 +42,7 @@ class Plan:
     @cached_property
     def clean(self) -> Stage:
         data = self.config.data
-        sources = [s.model_dump(mode="json", exclude={"weight"}) for s in data.train]
+        sources = [s.model_dump(mode="json", exclude={"weight", "test_set"}) for s in data.train]
         languages = data.source_language, data.target_language
         cleaning = self.config.cleaning.model_dump(mode="json", exclude={"drop_leaks"})
         inputs = self._hashes("train")
@@ -51,13 +51,33 @@ class Plan:
     @cached_property
     def held_out(self) -> Stage:
         data = self.config.data
-        sources = [s.model_dump(mode="json") for split in HELD_OUT for s in sources_of(data, split)]
+        sources = [
+            # The names of test sets are in the passport alone: another name changes no text.
+            s.model_dump(mode="json", exclude={"test_set"})
+            for split in HELD_OUT
+            for s in sources_of(data, split)
+        ]
         return self._stage("held-out", __version__, sources, self._hashes(*HELD_OUT))
 
     @cached_property
     def kept(self) -> Stage:
         leaks = self.config.cleaning.drop_leaks
         return self._stage("kept", self.clean.folder.name, leaks and self.held_out.folder.name)
+
+    @cached_property
+    def overlap(self) -> Stage:
+        """What training sources have in common; there is nothing in it unless `has_overlap`."""
+        return self._stage("overlap", self.kept.folder.name, self._weights)
+
+    @property
+    def has_overlap(self) -> bool:
+        """Whether duplicates between sources are dropped."""
+        return len(self._weights) > 1 and self.config.cleaning.duplicates != "keep"
+
+    @property
+    def has_larger_weights(self) -> bool:
+        """Whether pairs that occur in several sources have to keep the larger of their weights."""
+        return self.has_overlap and len(set(self._weights)) > 1
 
     @cached_property
     def tokenizer(self) -> Stage:
@@ -68,12 +88,17 @@ class Plan:
 
     @cached_property
     def shards(self) -> Stage:
-        weights = [source.weight for source in self.config.data.train]
+        # Shards without larger weights are those of older versions, which are not made again.
+        larger = ["larger weights"] if self.has_larger_weights else []
         return self._stage(
             "shards",
             *(self.kept.folder.name, self.held_out.folder.name, self.tokenizer.folder.name),
-            *(weights, self.config.data.max_length),
+            *(self._weights, self.config.data.max_length, *larger),
         )
+
+    @property
+    def _weights(self) -> list[float]:
+        return [source.weight for source in self.config.data.train]
 
     @property
     def tokenizer_file(self) -> Path:
@@ -81,7 +106,10 @@ class Plan:
 
     @property
     def stages(self) -> list[Stage]:
-        return [self.clean, self.held_out, self.kept, self.tokenizer, self.shards]
+        return [
+            *(self.clean, self.held_out, self.kept, self.overlap),
+            *(self.tokenizer, self.shards),
+        ]
 
     def _stage(self, name: str, *depends_on: object) -> Stage:
         return Stage(self.folder / f"{name}-{key_of(*depends_on)}")

@@ -28,9 +28,14 @@ class Stopped(Exception):  # noqa: N818 - not an error: another process has fail
     pass
 
 
-def in_parallel(work: Work, config: Config, cores: int, title: str, total: int | None) -> None:
-    """Runs all shares of `work`; a failure stops the other processes at their next slice."""
-    with Progress(title, unit="pairs", total=total) as progress:
+def in_parallel(
+    work: Work, config: Config, cores: int, title: str, total: int | None, is_about: bool = False
+) -> None:
+    """Runs all shares of `work`; a failure stops the other processes at their next slice.
+
+    `total` is the number of pairs, or `is_about` that.
+    """
+    with Progress(title, "pairs", total, is_about=is_about) as progress, progress.ticking():
         if cores == 1:
             work(config, Share(0, 1), progress.advance)
             return

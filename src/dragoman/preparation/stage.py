@@ -75,6 +75,9 @@ class Stage:
     def flags(self, number: int) -> npt.NDArray[np.bool_]:
         return np.fromfile(self._whole(number, "flags"), dtype=np.bool_)
 
+    def weights(self, number: int) -> npt.NDArray[np.float64]:
+        return np.fromfile(self._whole(number, "weights"), dtype="<f8")
+
     def numbers(self) -> list[int]:
         """Returns the records of the finished slices, in order."""
         return sorted(int(path.stem) for path in self.folder.glob("[0-9]*.json"))

@@ -16,6 +16,7 @@ from dragoman import __version__
 from dragoman.corpus.sources import Split, describe
 from dragoman.preparation.encoding import ShardFigures, SideFigures
 from dragoman.preparation.plan import HELD_OUT, Plan
+from dragoman.preparation.test_parts import pairs_of_sources, parts_of
 from dragoman.shards.passport import Passport, Side, SourceRecord, SplitRecord
 from dragoman.tokenizer import Tokenizer
 
@@ -54,6 +55,7 @@ def passport_of(
 def _train_record(plan: Plan, figures: ShardFigures) -> SplitRecord:
     sources = [Counter[str]() for _ in plan.config.data.train]
     dropped = [Counter[str]() for _ in plan.config.data.train]
+    duplicates_of = [np.zeros(len(sources), dtype=np.int64) for _ in sources]
     bytes_of = Counter[str]()
     for number in plan.clean.numbers():
         record, kept, shard = (s.record(number) for s in (plan.clean, plan.kept, plan.shards))
@@ -61,6 +63,8 @@ def _train_record(plan: Plan, figures: ShardFigures) -> SplitRecord:
         for drops in (record["dropped"], kept["dropped"], shard["dropped"]):
             dropped[source].update(drops)
         sources[source]["in"] += record["pairs_in"]
+        if plan.has_overlap:
+            duplicates_of[source] += plan.overlap.record(number)["duplicates_of"]
         for side in ("source", "target"):
             bytes_of[side] += plan.clean.file(number, side).stat().st_size
     records = [
@@ -70,8 +74,11 @@ def _train_record(plan: Plan, figures: ShardFigures) -> SplitRecord:
             pairs_in=counts["in"],
             pairs_kept=counts["in"] - sum(drops.values()),
             dropped=dict(drops),
+            duplicates_of=duplicates.tolist() if plan.has_overlap else [],
         )
-        for source, counts, drops in zip(plan.config.data.train, sources, dropped, strict=True)
+        for source, counts, drops, duplicates in zip(
+            plan.config.data.train, sources, dropped, duplicates_of, strict=True
+        )
     ]
     return SplitRecord(
         pairs_in=sum(record.pairs_in for record in records),
@@ -98,6 +105,7 @@ def _held_out_record(plan: Plan, split: Split, figures: ShardFigures) -> SplitRe
         source=_side(names[0], files[0].stat().st_size, figures.source),
         target=_side(names[1], files[1].stat().st_size, figures.target),
         shards=figures.files,
+        parts=parts_of(plan, pairs_of_sources(plan)) if split == "test" else [],
     )
 
 

@@ -148,6 +148,9 @@ class Score(Content):
     sentences: int
     beam: int
     bleu: Finite
+    bleu_low: Finite
+    """With bleu_high: a 95 % interval; older scores have none."""
+    bleu_high: Finite
     chrf: Finite
     bleu_signature: str
     chrf_signature: str

@@ -4,8 +4,7 @@ from pydantic import BaseModel
 
 from dragoman.config import load_config
 from dragoman.decoding.translator import Translator
-from dragoman.errors import CorruptFileError
-from dragoman.evaluation.scores import read_scores, score_files
+from dragoman.evaluation.scores import all_scores
 from dragoman.export.model_card import architecture_of
 from dragoman.model.size import count_parameters
 from dragoman.rundir import RunDir
@@ -53,11 +52,6 @@ def read_card(run: RunDir, translator: Translator) -> Card:
 
 
 def _score_of(run: RunDir) -> Score | None:
-    """Returns the score of the test set, or of another where there is none."""
-    for path in score_files(run):
-        try:
-            scored = read_scores(run, path.stem.removeprefix("evaluation-"))
-        except (CorruptFileError, ValueError):
-            continue
-        return Score.model_validate(scored.model_dump())
-    return None
+    """Returns the score of the first test set, or of another where there is none."""
+    first = next(iter(all_scores(run)), None)
+    return Score.model_validate(first.model_dump()) if first else None

@@ -6,6 +6,7 @@ through `PreparedData`.
 
 import hashlib
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -19,6 +20,7 @@ from dragoman.tokenizer import Tokenizer
 
 PASSPORT_NAME = "data.json"
 REQUIRED_SPLITS = ("train", "validation")
+HELD_OUT = ("validation", "test")
 
 
 Count = Annotated[int, between(0, LARGEST_INTEGER)]
@@ -57,6 +59,19 @@ class SourceRecord(_Record):
     pairs_in: Count
     pairs_kept: Count
     dropped: dict[str, Count]
+    duplicates_of: list[Count] = []
+    """Where there are several sources, by source: how many pairs were dropped as duplicates of a
+    pair there. That pair is kept with the larger weight of both sources. Older passports have none,
+    and an older version has kept the weight of the first source."""
+
+
+class SetPart(_Record):
+    """What one source has in the test text, where the sources follow each other."""
+
+    test_set: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    """The set that it belongs to."""
+    description: str
+    pairs: Count
 
 
 class SplitRecord(_Record):
@@ -69,6 +84,14 @@ class SplitRecord(_Record):
     source: Side
     target: Side
     shards: list[ShardFile]
+    parts: list[SetPart] = []
+    """Of test, in order; passports of older versions have none."""
+
+    @model_validator(mode="after")
+    def parts_are_the_whole(self) -> Self:
+        if self.parts and sum(part.pairs for part in self.parts) != self.pairs_in:
+            raise ValueError("parts do not add up to pairs_in")
+        return self
 
 
 class Passport(_Record):
@@ -92,6 +115,13 @@ class Passport(_Record):
             if split not in self.splits:
                 raise ValueError(f"splits.{split} is missing")
         return self
+
+    @property
+    def test_sets(self) -> list[str]:
+        """Returns the names of the test sets, in order; older passports have one for all text."""
+        if "test" not in self.splits:
+            return []
+        return list(dict.fromkeys(part.test_set for part in self.splits["test"].parts)) or ["test"]
 
     @property
     def content_hash(self) -> str:
@@ -137,11 +167,15 @@ class PreparedData:
     def shards(self, split: str) -> Shards:
         return Shards(self.folder, self.passport.splits[split].shards)
 
-    def text(self, split: str) -> tuple[list[str], list[str]]:
-        """Returns the source and target sentences of a split as they were before tokenization."""
+    def text(self, name: str) -> tuple[list[str], list[str]]:
+        """Returns the source and target sentences of validation, of test or of one test set.
+
+        They are as they were before tokenization.
+        """
+        split = name if name in HELD_OUT else "test"
         record = self.passport.splits.get(split)
-        if record is None:
-            raise UserError(f"the recipe has no {split} data; add [[data.{split}]] to it")
+        if record is None or name not in (*HELD_OUT, *self.passport.test_sets):
+            raise self._no_such_set(name)
         source, target = (
             _read_lines(self.folder / side.file) for side in (record.source, record.target)
         )
@@ -150,7 +184,26 @@ class PreparedData:
                 f"{self.folder}: its {split} text has {len(source):,} lines in one language and "
                 f"{len(target):,} in the other; remove the folder and prepare the data again"
             )
-        return source, target
+        if name == split or not record.parts:
+            return source, target
+        if len(source) != record.pairs_in:
+            raise CorruptFileError(
+                f"{self.folder}: its {split} text has {len(source):,} lines instead of "
+                f"{record.pairs_in:,}; remove the folder and prepare the data again"
+            )
+        is_of_set = [part.test_set == name for part in record.parts for _ in range(part.pairs)]
+        return list(compress(source, is_of_set)), list(compress(target, is_of_set))
+
+    def _no_such_set(self, name: str) -> UserError:
+        if name == "test":
+            return UserError("the recipe has no test data; add [[data.test]] to it")
+        there = ["validation", *self.passport.test_sets]
+        if len(self.passport.test_sets) > 1:
+            there.append("test (all test sets)")
+        return UserError(
+            f"{self.folder}: holds no set {name!r}; name one of those that it holds: "
+            f"{', '.join(there)}"
+        )
 
     def files(self) -> list[str]:
         """Returns the files that training and evaluation read, the passport last."""

@@ -2,9 +2,11 @@ import json
 from pathlib import Path
 
 import pytest
+from digits_language import write_digits, write_recipe
 from processes import dragoman, sentence
 
 from dragoman.cli.evaluate import evaluate
+from dragoman.config import dump_config, load_config
 from dragoman.errors import UserError
 
 pytestmark = pytest.mark.timeout(180)
@@ -25,10 +27,40 @@ def test_the_scores_that_are_shown_are_those_in_the_file(trained):
     assert ter.split()[:2] == ["TER", f"{scored['metrics'][2]['score']:.1f}"]
 
 
+def test_a_checkpoint_is_evaluated_in_its_run(trained):
+    _, run = trained
+    done = dragoman("evaluate", run / "checkpoints" / "best", "--split", "validation", "--beam", 1)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((run / "evaluation-validation.json").read_text())["steps"] == [2]
+
+
 def test_a_split_that_is_not_there_is_refused(trained):
     _, run = trained
     assert "nowhere" in sentence(dragoman("evaluate", run, "--split", "nowhere"), 2)
     assert not list(run.glob("evaluation-*.json"))
+
+
+def test_a_test_set_has_scores_under_its_name_and_all_of_them_are_a_list_in_json(trained, tmp_path):
+    _, run = trained
+    recipe = write_recipe(tmp_path)
+    write_digits(tmp_path, "news", 6, seed=4)
+    sets = ",".join(f'{{kind="text",source="{s}.en",target="{s}.de"}}' for s in ("test", "news"))
+    two_sets = load_config(recipe, [f"data.test=[{sets}]"])
+    for path in (recipe, run / "config.toml"):
+        path.write_text(dump_config(two_sets), encoding="utf-8")
+    done = dragoman("prepare", recipe)
+    assert done.returncode == 0, done.stderr
+    assert "set news: 6 from news.en + news.de" in done.stdout
+
+    done = dragoman("evaluate", run, "--beam", 1, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        json.loads((run / f"evaluation-{name}.json").read_text()) for name in ("test-1", "news")
+    ]
+    done = dragoman("evaluate", run, "--split", "news", "--beam", 1)
+    assert done.stdout.startswith("news, 6 sentences")
+    refused = sentence(dragoman("evaluate", run, "--split", "wmt14"), 2)
+    assert "validation, test-1, news, test" in refused
 
 
 def test_a_set_of_one_s_own_is_scored_against_a_file_and_printed_as_json(trained, tmp_path):

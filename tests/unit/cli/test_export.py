@@ -1,8 +1,9 @@
+import shutil
 import signal
 import subprocess
 import sys
 
-from processes import dragoman
+from processes import dragoman, sentence
 
 
 def test_an_export_says_where_it_is_and_which_step_it_is_of(trained, tmp_path):
@@ -15,6 +16,16 @@ def test_an_export_says_where_it_is_and_which_step_it_is_of(trained, tmp_path):
     assert {path.name for path in folder.iterdir()} == {
         *("README.md", "config.json", "model.safetensors", "tokenizer.model")
     }
+
+
+def test_a_checkpoint_is_exported_as_its_run_is(trained, tmp_path):
+    _, run = trained
+    best = run / "checkpoints" / "best"
+    done = dragoman("export", best, tmp_path / "exported", "--to", "safetensors")
+    assert done.returncode == 0, done.stderr
+    alone = shutil.copytree(best.resolve(), tmp_path / best.resolve().name)
+    refused = dragoman("export", alone, tmp_path / "another", "--to", "safetensors")
+    assert "name the folder of the run" in sentence(refused, 2)
 
 
 def test_a_request_to_end_leaves_nothing(trained, tmp_path):

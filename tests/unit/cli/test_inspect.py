@@ -4,6 +4,10 @@ import os
 import pytest
 from processes import dragoman
 
+from dragoman.cli.inspect import show_data
+from dragoman.config import load_config
+from dragoman.preparation import prepare
+
 pytestmark = pytest.mark.timeout(180)
 
 
@@ -32,3 +36,15 @@ def test_everything_that_dragoman_makes_can_be_inspected(digits, tmp_path):
     nothing = dragoman("inspect", tmp_path)
     assert nothing.returncode == 2
     assert "is neither prepared data nor a run nor a checkpoint" in nothing.stderr
+
+
+def test_duplicates_between_sources_are_shown_with_the_weight_that_they_keep(digits, capsys):
+    sources = ",".join(
+        f'{{kind="text",source="{side}.en",target="{side}.de",weight={weight}}}'
+        for side, weight in (("train", 1.0), ("valid", 3.0), ("train", 1.0))
+    )
+    settings = [f"data.train=[{sources}]", "cleaning.duplicates=near", "cleaning.drop_leaks=false"]
+    show_data(prepare(load_config(digits, settings)))
+    shown = capsys.readouterr().out
+    assert "duplicates of pairs of train.en + train.de\n" in shown
+    assert "duplicates of pairs of train.en + train.de, which keep the larger weight, 3" in shown

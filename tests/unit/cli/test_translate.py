@@ -2,6 +2,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,6 +50,22 @@ def test_text_in_text_out_in_every_way(trained, tmp_path):
         check=False,
     )
     assert "standard input, line 1: not UTF-8" in sentence(broken, 2)
+
+
+def test_a_checkpoint_is_named_by_its_folder(trained, tmp_path):
+    _, run = trained
+    best = run / "checkpoints" / "best"
+    expected = dragoman("translate", run, "one two").stdout
+    assert dragoman("translate", best, "one two").stdout == expected
+    alone = shutil.copytree(best.resolve(), tmp_path / best.resolve().name)
+    table = tmp_path / "in.tsv"
+    table.write_text("id\ten\n7\tone two\n", encoding="utf-8")
+    done = dragoman("translate", alone, "--input", table, "--column", "en")
+    assert done.stdout == f"id\ten\tde\n7\tone two\t{expected}"
+    own = dragoman("translate", alone, "one", "--output", alone / "model.safetensors")
+    assert "model.safetensors" in sentence(own, 2)
+    twice = dragoman("translate", best, "--checkpoint", 2, "one")
+    assert "name the run" in sentence(twice, 2)
 
 
 def test_files_of_all_kinds_come_out_in_their_kind(trained, tmp_path):

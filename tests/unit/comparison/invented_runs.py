@@ -29,10 +29,15 @@ def rows(aspect: Aspect) -> dict[str, Row]:
     return {row.what.strip(): row for row in aspect.rows}
 
 
-def translated(made: FakeRun, translations: list[str], references: list[str] = REFERENCES) -> None:
+def translated(
+    made: FakeRun,
+    translations: list[str],
+    references: list[str] = REFERENCES,
+    name: str = "test",
+) -> None:
     directory = made.directory
-    write_sentences(directory.evaluation_text("test", "translations"), translations)
-    write_sentences(directory.evaluation_text("test", "references"), references)
+    write_sentences(directory.evaluation_text(name, "translations"), translations)
+    write_sentences(directory.evaluation_text(name, "references"), references)
 
 
 def worse(share: int) -> list[str]:

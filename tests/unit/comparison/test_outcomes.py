@@ -3,6 +3,7 @@ from unit.comparison.invented_runs import REFERENCES, rows, run, translated, wor
 from unit.report.fake_run import CONFIG
 
 from dragoman.comparison.compare import compare
+from dragoman.config import dump_config, parse_config
 from dragoman.rundir import write_sentences
 
 
@@ -28,6 +29,20 @@ def test_a_clear_difference_in_quality_is_significant(tmp_path):
 
     assert rows(quality)["test set: BLEU"].b > rows(quality)["test set: BLEU"].a
     assert "test set: the second is better by" in quality.sentences[0]
+
+
+def test_every_test_set_is_compared_on_its_own(tmp_path):
+    first, second = run(tmp_path / "a"), run(tmp_path / "b")
+    sets = [{"kind": "sacrebleu", "name": name} for name in ("wmt13", "wmt14")]
+    for made, share in ((first, 3), (second, 50)):
+        config = parse_config(CONFIG, "x", {"data.test": sets})
+        made.directory.config.write_text(dump_config(config), encoding="utf-8")
+        translated(made, worse(share), name="wmt13")
+    quality = compare(first.directory, second.directory).quality
+
+    assert "wmt13 set: the second is better by" in quality.sentences[0]
+    assert "wmt14 set: not compared" in quality.sentences[1]
+    assert "--split wmt14" in quality.sentences[1]
 
 
 def test_a_tiny_difference_in_quality_is_not(tmp_path):

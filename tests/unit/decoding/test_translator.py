@@ -18,7 +18,7 @@ from dragoman.decoding.engines import open_torch
 from dragoman.decoding.glossary import Glossary
 from dragoman.decoding.torch_engine import TorchEngine
 from dragoman.decoding.translator import Translator
-from dragoman.errors import UserError
+from dragoman.errors import CorruptFileError, UserError
 from dragoman.model.transformer import Transformer
 from dragoman.rundir import RunDir
 from dragoman.tokenizer import learn_tokenizer
@@ -38,6 +38,28 @@ def test_every_engine_translates_alike_and_says_what_it_is(trained):
     assert "ctranslate2 in float32 on cpu" in repr(automatic)
     assert "torch on cpu" in repr(torch_engine)
     assert automatic.steps == [2]
+
+
+def test_a_checkpoint_translates_as_its_run_does_and_also_on_its_own(trained, tmp_path):
+    _, run = trained
+    expected = Translator.load(run, device="cpu").translate(["one two", "four"])
+    best = run / "checkpoints" / "best"
+    for path in (best, best.resolve()):
+        assert Translator.load(path, device="cpu").translate(["one two", "four"]) == expected
+    alone = shutil.copytree(best.resolve(), tmp_path / "elsewhere" / best.resolve().name)
+    before = sorted(alone.iterdir())
+    translator = Translator.load(alone, device="cpu")
+    assert translator.translate(["one two", "four"]) == expected
+    assert translator.steps == [2]
+    assert sorted(alone.iterdir()) == before
+    assert [path.name for path in alone.parent.iterdir()] == [alone.name]
+    ensemble = Translator.load([run, alone], device="cpu")
+    assert ensemble.steps == [2, 2]
+    with pytest.raises(UserError, match="name the run"):
+        Translator.load(alone, 2)
+    (alone / "model.safetensors").write_bytes(b"torn")
+    with pytest.raises(CorruptFileError, match=r"model\.safetensors"):
+        Translator.load(alone)
 
 
 WITHOUT_TORCH = """

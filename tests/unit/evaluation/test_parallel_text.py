@@ -68,3 +68,17 @@ def test_a_recipe_without_test_data_is_explained(digits):
     prepare(without)
     with pytest.raises(UserError, match=r"add \[\[data.test\]\]"):
         of_recipe(without, "test")
+
+
+def test_sets_of_the_recipe_that_were_prepared_as_one_are_explained(digits_config, digits):
+    prepare(digits_config)
+    text = digits.read_text(encoding="utf-8").replace(
+        '"test.de" }]', '"test.de", test_set = "mine" }]'
+    )
+    named = parse_config(text, "x")
+    with pytest.raises(UserError, match="dragoman prepare"):
+        of_recipe(named, "mine")
+    prepare(named)
+    (mine,) = of_recipe(named, "test")
+    assert (mine.name, len(mine.sources), mine.test_place) == ("mine", 40, 1)
+    assert of_recipe(named, "validation")[0].test_place is None

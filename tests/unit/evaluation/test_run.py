@@ -5,12 +5,13 @@ import os
 from contextlib import contextmanager
 
 import pytest
+from digits_language import write_digits
 
-from dragoman.config import load_config, parse_config
+from dragoman.config import dump_config, load_config, parse_config
 from dragoman.errors import StorageError, UserError
 from dragoman.evaluation.parallel_text import from_files
 from dragoman.evaluation.run import Extras, Weights, evaluate_run
-from dragoman.evaluation.scores import read_scores
+from dragoman.evaluation.scores import all_scores, read_scores
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir, read_sentences
 from dragoman.training.train import train
@@ -29,11 +30,11 @@ def test_a_split_is_translated_scored_and_kept(run):
     counted = []
 
     @contextmanager
-    def show_progress(total):
+    def show_progress(name, total):
         counted.append(total)
         yield counted.append
 
-    scored = evaluate_run(run, "validation", Weights(beam=1), show_progress=show_progress)
+    (scored,) = evaluate_run(run, "validation", Weights(beam=1), show_progress=show_progress)
     assert (scored.split, scored.steps, scored.beam) == ("validation", [4], 1)
     assert scored.sentences == counted[0] == sum(counted[1:])
     assert read_scores(run, "validation") == scored
@@ -45,7 +46,7 @@ def test_a_split_is_translated_scored_and_kept(run):
 
 
 def test_a_split_that_the_recipe_does_not_have_is_named(run):
-    with pytest.raises(UserError, match="no other data"):
+    with pytest.raises(UserError, match=r"other.*validation, test"):
         evaluate_run(run, "other")
 
 
@@ -55,7 +56,7 @@ def test_another_set_and_another_system_are_scored_beside_the_recipe_s_own(run, 
     reference.write_text("eins zwei drei vier fünf\nsechs\n", encoding="utf-8")
     other.write_text("eins zwei drei vier fünf\nsechs\n", encoding="utf-8")
     text = from_files(load_config(run.config), str(source), str(reference))
-    scored = evaluate_run(run, text, extras=Extras(published=True, against=other, worst=1))
+    (scored,) = evaluate_run(run, [text], extras=Extras(published=True, against=other, worst=1))
     assert (scored.split, scored.sentences) == ("my", 2)
     assert [metric.name for metric in scored.metrics] == [
         *("BLEU", "chrF", "TER"),
@@ -71,10 +72,10 @@ def test_another_set_and_another_system_are_scored_beside_the_recipe_s_own(run, 
 
 
 def test_a_run_is_as_good_as_itself(run):
-    kept = evaluate_run(run, "validation", Weights(beam=1))
+    (kept,) = evaluate_run(run, "validation", Weights(beam=1))
     assert kept.comparison is None
     extras = Extras(against=run.root)
-    again = evaluate_run(run, "validation", Weights(beam=1), extras)
+    (again,) = evaluate_run(run, "validation", Weights(beam=1), extras)
     assert again.comparison is not None
     assert [metric.gain for metric in again.comparison.metrics] == [0.0] * 3
     assert again.comparison.other == f"{run.root} (step 4, beam 1)"
@@ -92,12 +93,12 @@ def test_translations_are_kept_for_exactly_their_sentences(run, tmp_path):
         text, translated = from_files(config, str(source), str(reference)), []
 
         @contextmanager
-        def show_progress(total):
+        def show_progress(name, total):
             translated.append(total)
             yield lambda count: None
 
         extras = Extras(against=run.root)
-        scored = evaluate_run(run, text, extras=extras, show_progress=show_progress)
+        (scored,) = evaluate_run(run, [text], extras=extras, show_progress=show_progress)
         assert scored.comparison is not None
         assert [metric.gain for metric in scored.comparison.metrics] == [0.0] * 3
         return len(translated)
@@ -121,7 +122,7 @@ def test_what_cannot_be_compared_or_kept_is_refused_before_the_translation(
     def refuse(path):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    def show_progress(total):
+    def show_progress(name, total):
         raise AssertionError("nothing is to be translated")
 
     with pytest.raises(UserError, match="is no run"):
@@ -139,3 +140,32 @@ def test_translations_of_other_sentences_are_refused_and_nothing_is_written(run,
     with pytest.raises(UserError, match="has 1 lines"):
         evaluate_run(run, "validation", extras=Extras(against=other))
     assert not run.evaluation("validation").exists()
+
+
+def test_every_test_set_has_scores_of_its_own(run, digits):
+    write_digits(digits.parent, "news", 12, seed=4)
+    config = digits.read_text(encoding="utf-8")
+    news = ', { kind = "text", source = "news.en", target = "news.de", test_set = "news" }]'
+    lines = [
+        line.removesuffix("]") + news if line.startswith("test = ") else line
+        for line in config.splitlines()
+    ]
+    two_sets = parse_config("\n".join(lines), "x", ["training.steps=4"])
+    prepare(two_sets)
+    run.config.write_text(dump_config(two_sets), encoding="utf-8")
+
+    both = evaluate_run(run, "test", Weights(beam=1))
+    assert [(scored.split, scored.sentences, scored.test_place) for scored in both] == [
+        ("test-1", 40, 1),
+        ("news", 12, 2),
+    ]
+    assert all_scores(run) == both
+    assert len({scored.bleu_signature for scored in both}) == 1
+    assert all(scored.bleu_low is not None for scored in both)
+    (alone,) = evaluate_run(run, "news", Weights(beam=1))
+    assert alone == both[1]
+    one_file = Extras(against=digits.parent / "news.de")
+    with pytest.raises(UserError, match="--split: test-1, news"):
+        evaluate_run(run, "test", extras=one_file)
+    with pytest.raises(UserError, match=r"wmt14.*validation, test-1, news, test"):
+        evaluate_run(run, "wmt14")

@@ -1,7 +1,13 @@
 import pytest
 from pydantic import ValidationError
 
-from dragoman.evaluation.scores import ScoredSplit, read_scores, score_files, write_scores
+from dragoman.evaluation.scores import (
+    ScoredSplit,
+    all_scores,
+    read_scores,
+    score_files,
+    write_scores,
+)
 from dragoman.rundir import RunDir, read_json, read_sentences, write_json
 
 SCORED = ScoredSplit(
@@ -47,11 +53,19 @@ def test_something_else_is_refused(run):
         read_scores(run, "test")
 
 
-def test_the_test_set_comes_first_among_the_files(run):
-    for split in ("validation", "test", "another"):
-        write_scores(run, SCORED.model_copy(update={"split": split}), [], [])
-    assert [path.name for path in score_files(run)] == [
-        "evaluation-test.json",
-        "evaluation-another.json",
-        "evaluation-validation.json",
+def test_test_sets_come_first_in_the_order_of_the_recipe(run):
+    places = {"validation": None, "test": None, "another": None, "b": 1, "a": 2}
+    for split, place in places.items():
+        scored = SCORED.model_copy(update={"split": split, "test_place": place})
+        write_scores(run, scored, [], [])
+    assert len(score_files(run)) == 5
+    assert [scored.split for scored in all_scores(run)] == [
+        *("b", "a", "test", "another", "validation")
     ]
+
+
+def test_scores_that_cannot_be_read_are_left_out(run):
+    write_scores(run, SCORED, [], [])
+    write_json(run.evaluation("odd"), {"split": "odd"})
+    run.evaluation("torn").write_text("{", encoding="utf-8")
+    assert all_scores(run) == [SCORED]

@@ -45,3 +45,10 @@ def test_what_is_not_known_is_said_to_be_unknown():
     assert '- "no"\n- de\n' in model_card(odd)
     assert 'license: "mine: ask\\nme"\n---' in model_card(odd)
     assert "license: cc-by-4.0" in model_card(FACTS._replace(license="cc-by-4.0")).split("# ")[0]
+
+
+def test_every_test_set_has_a_row_with_its_own_interval():
+    news = SCORED.model_copy(update={"split": "news", "bleu": 20.0, "bleu_low": 19.0})
+    card = model_card(FACTS._replace(scores=[SCORED, news]))
+    assert "| test | 1,000 |" in card
+    assert "| news | 1,000 | 10 + 20 | 4 | 20.0 (19.0 to 32.4) |" in card

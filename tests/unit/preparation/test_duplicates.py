@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dragoman.preparation.duplicates import decide
+from dragoman.preparation.duplicates import decide, find_overlap
 
 
 @pytest.mark.parametrize("keys_at_once", [10, 100, 10_000])
@@ -18,3 +18,28 @@ def test_the_first_of_equal_keys_stays_whatever_is_compared_at_once(keys_at_once
         assert leak == (key in held_out.tolist())
         assert duplicate == (key in seen and not leak)
         seen.add(key)
+
+
+@pytest.mark.parametrize("keys_at_once", [10, 100, 10_000])
+def test_pairs_of_several_sources_have_the_largest_weight_whatever_is_compared_at_once(
+    keys_at_once,
+):
+    chance = np.random.default_rng(2)
+    keys = chance.integers(0, 2**64, 300, dtype=np.uint64)[chance.integers(0, 300, 2000)]
+    parts, source_of, weights = np.split(keys, [100, 700, 701]), [0, 1, 1, 2], [1.0, 0.5, 3.0]
+    decision = decide(parts, keys[:3], drop_duplicates=True)
+    kept = [~(duplicate | leak) for duplicate, leak in zip(*decision, strict=True)]
+    found = find_overlap(parts, kept, source_of, weights, keys_at_once)
+
+    occurrences: dict[int, list[int]] = {}
+    for part, source in zip(parts, source_of, strict=True):
+        for key in part.tolist():
+            occurrences.setdefault(key, []).append(source)
+    for part, of_pairs in zip(parts, found.weights, strict=True):
+        expected = [max(weights[source] for source in occurrences[key]) for key in part.tolist()]
+        assert of_pairs.tolist() == expected
+    expected_counts = [[0] * 3 for _ in parts]
+    for number, part in enumerate(parts):
+        for key, duplicate in zip(part.tolist(), decision.is_duplicate[number], strict=True):
+            expected_counts[number][occurrences[key][0]] += int(duplicate)
+    assert found.duplicates_of == expected_counts

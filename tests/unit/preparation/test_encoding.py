@@ -21,3 +21,11 @@ def test_weights_that_leave_no_pair_are_refused(recipe, digits):
     digits.write_text(weighted, encoding="utf-8")
     with pytest.raises(UserError, match=r"data\.train.*0\.0001.* 800 "):
         prepare(recipe())
+
+
+def test_a_weight_for_each_pair_is_that_of_the_pair():
+    keys = np.random.default_rng(1).integers(0, 2**64, 1000, dtype=np.uint64)
+    each = np.where(np.arange(1000) % 2 == 0, 2.25, 1.0)
+    repeats = repeats_of(keys, each)
+    assert (repeats[1::2] == 1).all()
+    assert (repeats[::2] == repeats_of(keys, 2.25)[::2]).all()

@@ -1,9 +1,11 @@
 import hashlib
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from digits_language import write_digits
 from unit.preparation.prepared import content
 
 from dragoman.config import parse_config
@@ -13,7 +15,10 @@ from dragoman.preparation import dropped_examples, plan, prepare
 from dragoman.preparation.pipeline import clean_share, join
 from dragoman.preparation.plan import make_plan
 from dragoman.preparation.slices import Share
+from dragoman.preparation.stage import key_of
 from dragoman.shards.passport import PreparedData
+
+SIDES = ("en", "de")
 
 
 def append(path, text):
@@ -286,3 +291,83 @@ def test_duplicates_and_leaks_are_dropped_and_counted(recipe, digits):
     assert dropped("near") == {"duplicate": 1, "in validation or test": 1}
     assert dropped("exact") == {}
     assert dropped("keep") == {}
+
+
+def two_sources(recipe, digits, weights, name="prepared"):
+    """The digits, and some of them again in a source of its own, with a few others."""
+    folder = digits.parent
+    write_digits(folder, "more", 150, seed=9)
+    for side in ("en", "de"):
+        lines = (folder / f"train.{side}").read_text(encoding="utf-8").splitlines(keepends=True)
+        if not (folder / f"small.{side}").exists():
+            own = (folder / f"more.{side}").read_text(encoding="utf-8")
+            (folder / f"small.{side}").write_text("".join(lines[:100]) + own, encoding="utf-8")
+    sources = ",".join(
+        f'{{kind="text",source="{file}.en",target="{file}.de",weight={weight}}}'
+        for file, weight in zip(("train", "small"), weights, strict=True)
+    )
+    return recipe(f"data.train=[{sources}]", "cleaning.duplicates=exact", name=name)
+
+
+def times_seen(prepared):
+    """Pair -> how often training sees it in an epoch."""
+    shards, tokenizer = prepared.shards("train"), prepared.tokenizer()
+    seen = Counter()
+    for number in range(len(shards)):
+        source, target = (tokenizer.decode([ids.tolist()])[0] for ids in shards[number])
+        seen[source, target] += 1
+    return seen
+
+
+@pytest.mark.parametrize("weights", [(1.0, 3.0), (3.0, 1.0)])
+def test_a_pair_of_two_sources_is_seen_with_the_larger_weight(recipe, digits, weights):
+    prepared = prepare(two_sources(recipe, digits, weights))
+    lines = {
+        file: set(
+            zip(
+                *((digits.parent / f"{file}.{side}").read_text().splitlines() for side in SIDES),
+                strict=True,
+            )
+        )
+        for file in ("train", "small")
+    }
+    assert lines["train"] & lines["small"]
+    assert lines["small"] - lines["train"]
+    seen = times_seen(prepared)
+    for pair in lines["train"] | lines["small"]:
+        of_sources = zip(("train", "small"), weights, strict=True)
+        assert seen[pair] == max(weight for file, weight in of_sources if pair in lines[file])
+
+
+def test_duplicates_between_sources_are_counted_where_the_first_of_them_is(recipe, digits):
+    prepared = prepare(two_sources(recipe, digits, (1.0, 3.0)))
+    train, small = prepared.passport.splits["train"].sources
+    assert sum(train.duplicates_of) == train.dropped.get("duplicate", 0)
+    assert train.duplicates_of[1] == 0
+    assert small.duplicates_of[0] >= 100
+    assert sum(small.duplicates_of) == small.dropped["duplicate"]
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_larger_weights_give_the_same_bytes_in_shares_and_need_no_new_cleaning(recipe, digits):
+    whole = prepare(two_sources(recipe, digits, (0.5, 2.5)))
+    apart = two_sources(recipe, digits, (0.5, 2.5), name="apart")
+    for number in (2, 0, 1):
+        clean_share(apart, Share(number, 3), lambda count: None)
+    assert content(join(apart)) == content(whole)
+    before = {path: path.stat().st_mtime_ns for path in whole.folder.glob("clean-*/*")}
+    prepare(two_sources(recipe, digits, (1.0, 3.0)))
+    assert {path: path.stat().st_mtime_ns for path in whole.folder.glob("clean-*/*")} == before
+
+
+def test_equal_weights_have_the_shards_of_older_versions(recipe, digits):
+    """Their key holds nothing new, so data that is prepared already is found."""
+    equal = make_plan(two_sources(recipe, digits, (2.0, 2.0)))
+    assert equal.has_overlap
+    assert not equal.has_larger_weights
+    stages = (equal.kept, equal.held_out, equal.tokenizer)
+    names = [stage.folder.name for stage in stages]
+    assert equal.shards.folder.name == f"shards-{key_of(*names, [2.0, 2.0], 256)}"
+    other = make_plan(two_sources(recipe, digits, (1.0, 2.0)))
+    assert other.has_larger_weights
+    assert other.kept.folder == equal.kept.folder

@@ -1,6 +1,7 @@
 """How good are the translations, is the score to be trusted, and is the last gain a real one?
 
-Verdicts: BLEU and its interval, "39.0 BLEU (38.1 to 39.9)".
+Verdicts: BLEU and its interval, "39.0 BLEU (38.1 to 39.9)"; of several test sets that of the first,
+with its name, "39.0 BLEU (38.1 to 39.9) on news".
 """
 
 import math
@@ -78,15 +79,17 @@ def answer(run: RunFacts) -> Finding | None:
         )
     sentences.append(f"BLEU, from 0 to 100, is {_BLEU}.")
     confidence: Confidence = "high" if has_interval and not leak else "low"
+    test_sets = [s.split for s in run.record.scored if s.test_place is not None]
+    on = f" on {final.split}" if final and len(test_sets) > 1 else ""
     return Finding(
-        bleu_words(shown),
+        bleu_words(shown) + on,
         confidence,
         " ".join(sentences),
         evidence,
         _leak_advice(run, final.split if final else "validation")
         if leak
         else _score_the_test_set(run, final),
-        _plain(bleu, known, leak),
+        _plain(bleu, known, leak, on),
     )
 
 
@@ -137,15 +140,16 @@ def _score_the_test_set(run: RunFacts, final: ScoredSplit | None) -> list[Advice
     ]
 
 
-def _plain(bleu: float, known: KnownTestSet | None, leak: Leak | None) -> str:
+def _plain(bleu: float, known: KnownTestSet | None, leak: Leak | None, on: str) -> str:
     if leak:
         return (
             "The score is too good to be true: the test sentences were probably part of the "
             "training."
         )
+    points = f"The translations score {bleu:.0f} of 100 points{on}"
     if known:
-        return f"The translations score {bleu:.0f} of 100 points, {place_words(bleu, known)}."
-    return f"The translations score {bleu:.0f} of 100 points, which mostly means: {grade_of(bleu)}."
+        return f"{points}, {place_words(bleu, known)}."
+    return f"{points}, which mostly means: {grade_of(bleu)}."
 
 
 def bleu_words(scored: ScoredSplit | Evaluated) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dragoman.config import Config, CorpusSource, SacrebleuSource, TextSource
+from dragoman.corpus.test_sets import sources_of_set
 
 
 class KnownSystem(NamedTuple):
@@ -100,7 +101,7 @@ def grade_of(bleu: float) -> str:
 def known_test_set(config: Config, split: str) -> KnownTestSet | None:
     """Returns the test set that a split of the recipe is; None: it is none of the known ones."""
     data = config.data
-    sources = data.test if split == "test" else data.validation
+    sources = sources_of_set(data, split)
     if len(sources) != 1:
         return None
     languages = sources[0].languages or f"{data.source_language}-{data.target_language}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dragoman.config import PRESETS, Config, ModelSettings, TextSource
+from dragoman.corpus.test_sets import sources_of_set
 from dragoman.diagnosis.commands import (
     in_start_folder,
     limits_beyond,
@@ -216,7 +217,7 @@ def inspect_pairs(run: RunFacts, because: str) -> Advice:
 def find_leak(run: RunFacts, split: str, because: str) -> Advice:
     """Returns how to count the sentences of test or validation that are in the training set."""
     data = run.config.data
-    train, held_out = data.train[0], (data.test if split == "test" else data.validation)[0]
+    train, held_out = data.train[0], (sources_of_set(data, split) or data.validation)[0]
     if isinstance(train, TextSource) and isinstance(held_out, TextSource):
         patterns, text = _shown(held_out.source, data.folder), _shown(train.source, data.folder)
         if patterns and text:

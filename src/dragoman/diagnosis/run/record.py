@@ -12,7 +12,7 @@ from dragoman.config import Config, SyncSettings
 from dragoman.diagnosis.run.settings import read_settings
 from dragoman.diagnosis.run.validate import validated
 from dragoman.errors import CorruptFileError, UserError
-from dragoman.evaluation.scores import ScoredSplit, score_files
+from dragoman.evaluation.scores import ScoredSplit, in_order, score_files
 from dragoman.model.size import Size, size_of
 from dragoman.rundir import RunDir, read_json
 from dragoman.shards.passport import Passport
@@ -95,6 +95,7 @@ class RunRecord:
     tables: RunTables
     """All events, without those that cannot be; `timeline` says which of them count."""
     scored: list[ScoredSplit]
+    """Test sets first."""
     checkpoints: list[CheckpointFolder]
     """Oldest first."""
     best_checkpoint: str
@@ -154,7 +155,7 @@ def read_run(
         start=_start(attendance),
         heartbeat_at=status.heartbeat_at if status else None,
         tables=tables,
-        scored=[split for split in scored if split],
+        scored=in_order(split for split in scored if split),
         checkpoints=_checkpoints(run.checkpoints),
         best_checkpoint=_link_target(run.checkpoints / "best"),
         unreadable=list(dict.fromkeys(unreadable)),

@@ -75,9 +75,12 @@ def _score_in_words(scored: Score) -> str:
     else:
         steps = ", ".join(count(step) for step in scored.checkpoint_steps)
         weights = f"the mean of the checkpoints of steps {steps}"
+    interval = ""
+    if scored.bleu_low is not None and scored.bleu_high is not None:
+        interval = f" ({score(scored.bleu_low)} to {score(scored.bleu_high)})"
     search = "greedy search" if scored.beam == 1 else f"beam {scored.beam}"
     return (
-        f"On {scored.split}, {weights} has BLEU {score(scored.bleu)} and chrF "
+        f"On {scored.split}, {weights} has BLEU {score(scored.bleu)}{interval} and chrF "
         f"{score(scored.chrf)} ({count(scored.sentences)} sentences, {search})."
     )
 

@@ -54,6 +54,17 @@ def test_the_test_set_counts_and_has_its_interval(fake):
     assert found.advice_text == ""
 
 
+def test_of_several_test_sets_each_has_its_score_and_the_first_of_the_recipe_is_named(fake):
+    for split, place, bleu in (("news", 2, 20.0), ("talks", 1, 30.0)):
+        scores = TEST_SCORES | {"split": split, "test_place": place, "bleu": bleu}
+        write_json(fake.directory.evaluation(split), scores)
+    found = asked(fake)
+    assert found.verdict == "30.0 BLEU on talks"
+    assert "on talks" in found.plain
+    assert (figure(found, "BLEU on talks").value, figure(found, "BLEU on news").value) == (30, 20)
+    assert found.sentence.index("On talks") < found.sentence.index("On news")
+
+
 def test_records_without_intervals_are_less_sure(fake):
     write_json(fake.directory.evaluation("test"), TEST_SCORES)
     found = asked(fake)

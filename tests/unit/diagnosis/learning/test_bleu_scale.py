@@ -55,6 +55,15 @@ def test_a_set_of_several_sources_is_not_known():
     assert known_test_set(config, "test") is None
 
 
+def test_a_named_set_is_known_by_its_own_source():
+    sources = [{"kind": "sacrebleu", "name": "wmt14"}, {"kind": "sacrebleu", "name": "wmt13"}]
+    config = parse_config(CONFIG, "x", {"data.test": sources})
+    known = known_test_set(config, "wmt14")
+    assert known is not None
+    assert "2014" in known.name
+    assert known_test_set(config, "another") is None
+
+
 def test_known_systems_are_in_order():
     for known in KNOWN:
         scores = [system.bleu for system in known.systems]

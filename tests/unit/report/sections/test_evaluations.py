@@ -3,6 +3,7 @@ from unit.report.fake_run import evaluated, started, step
 from unit.report.rendered import report
 
 from dragoman.report.sections import evaluations
+from dragoman.rundir import write_json
 
 
 def table_of(run, found):
@@ -35,3 +36,15 @@ def test_translations_that_are_the_reference_are_counted(empty_run, translation)
 
     assert len(shown.samples) == evaluations.SAMPLES_SHOWN
     assert f"{10 if translation == 'Hallo.' else 0} of the 10" in shown.title
+
+
+def test_every_test_set_is_told_with_its_interval(empty_run):
+    for split, place, bleu in (("news", 1, 20.0), ("talks", 2, 30.0)):
+        scored = {"split": split, "test_place": place, "steps": [5], "sentences": 100, "beam": 4}
+        scored |= {"bleu": bleu, "bleu_low": bleu - 1, "bleu_high": bleu + 1, "chrf": 50.0}
+        scored |= {"bleu_signature": "nrefs:1", "chrf_signature": "nrefs:1"}
+        write_json(empty_run.directory.evaluation(split), scored)
+    words = evaluations.quality_in_words(report(empty_run))
+
+    assert "On news, the checkpoint of step 5 has BLEU 20.0 (19.0 to 21.0)" in words
+    assert "On talks, the checkpoint of step 5 has BLEU 30.0 (29.0 to 31.0)" in words
