@@ -187,10 +187,16 @@ def _in_thread(work: Callable[[], int], given: "Orders", stop: threading.Event |
             has_ended = bool(wait([outcome], WAKE_EVERY_S).done)
             if stop and not is_stopping and stop.is_set():
                 is_stopping = True
-                given.ask()
+                given.ask("asked to stop by the program that trains")
         except BaseException as error:
             interrupt, is_stopping = error, True
-            given.ask()
+            given.ask(f"asked to stop by {_name(error)}")
     if interrupt:
         raise interrupt
     return outcome.result()
+
+
+def _name(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "Ctrl-C (KeyboardInterrupt)"
+    return f"{type(error).__name__} in the program that trains"

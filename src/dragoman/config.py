@@ -450,6 +450,9 @@ class ModelSettings(Section):
         return self
 
 
+Tail = Annotated[tuple[Annotated[int, between(1, MOST_STEPS)], LearningRate], Strict(False)]
+
+
 class ScheduleSettings(Section):
     kind: Literal["noam", "inverse-square-root", "cosine", "linear", "constant"] = "noam"
     """Shape of the learning rate over the steps, after a linear warm-up."""
@@ -462,6 +465,10 @@ class ScheduleSettings(Section):
     """Steps during which the rate rises linearly."""
     final: Annotated[float, between(0, 100)] = 0.0
     """Cosine and linear: the rate at the last step."""
+    tails: Annotated[tuple[Tail, ...], Strict(False)] = ()
+    """Cosine and linear, to train on after their end: [[step, rate], ...]. The curve ends at the
+    first of these steps. After each of them the rate falls in a straight line from this rate to
+    schedule.final, which it reaches at the next of them or at training.steps."""
 
 
 class OptimizerSettings(Section):
@@ -875,6 +882,25 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
+    def tails_follow_the_schedule(self) -> Self:
+        schedule, tails = self.schedule, self.schedule.tails
+        if not tails:
+            return self
+        if schedule.kind not in ("cosine", "linear"):
+            raise ValueError(
+                "schedule.tails continue a cosine or linear schedule after its end, and "
+                f"schedule.kind = {schedule.kind!r} goes on without; remove them"
+            )
+        steps = [*(step for step, _ in tails), self.training.steps or 0]
+        if steps != sorted({*steps}) or steps[0] < schedule.warmup_steps:
+            raise ValueError(
+                f"schedule.tails = {[[*tail] for tail in tails]} should begin at steps that "
+                f"increase, from schedule.warmup_steps = {schedule.warmup_steps} on and below "
+                f"training.steps = {self.training.steps}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def optimizer_goes_with_the_rest(self) -> Self:
         optimizer = self.optimizer
         if optimizer.kind == "schedule-free":
@@ -986,6 +1012,9 @@ def _with_larger_updates(config: Config, times: int) -> dict[str, Any]:
     training["tokens_per_update"] *= times
     schedule["peak"] *= math.sqrt(times)
     schedule["final"] *= math.sqrt(times)
+    schedule["tails"] = [
+        (-(-step // times), rate * math.sqrt(times)) for step, rate in schedule["tails"]
+    ]
     optimizer["average_decay"] **= times
     for dotted in COUNTED_IN_UPDATES:
         section, _, key = dotted.partition(".")
@@ -1007,6 +1036,8 @@ def as_before_accumulation(config: Config, key: str, value: Any) -> Any:
         return -(-value // times)
     if key in ("schedule.peak", "schedule.final"):
         return value / math.sqrt(times)
+    if key == "schedule.tails":
+        return tuple((step * times, rate / math.sqrt(times)) for step, rate in value)
     if key == "optimizer.average_decay":
         return value ** (1 / times)
     return value

@@ -132,6 +132,27 @@ def test_ctrl_c_saves_and_leaves_no_process(digits, tmp_path):
     assert process.returncode == PREEMPTED, output
     assert "Traceback" not in output
     assert worker_processes(run) == []
+    reason = read_json(RunDir(run).status)["reason"]
+    assert reason == "asked to stop by Ctrl-C (SIGINT)"
+    assert reason in output
+
+
+@pytest.mark.parametrize(
+    ("workers", "number", "sign"),
+    [(1, signal.SIGINT, "Ctrl-C"), (2, signal.SIGTERM, "SIGTERM")],
+)
+def test_what_asked_a_run_to_stop_is_recorded(workers, number, sign, digits, tmp_path):
+    run = tmp_path / "run"
+    process = start_dragoman("train", digits, "--run", run, "--workers", workers, *ENDLESS)
+    wait_for_step(run, 3)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=100)
+    assert process.returncode == PREEMPTED, output
+    status = read_json(RunDir(run).status)
+    assert sign in status["reason"]
+    assert {"Ctrl-C", "SIGTERM"} - {sign} == {w for w in ("Ctrl-C", "SIGTERM") if w not in output}
+    assert dragoman("report", run).returncode == 0
+    assert status["reason"] in (run / "report.md").read_text()
 
 
 def test_when_the_launcher_is_killed_its_workers_end_too(digits, tmp_path):
@@ -141,7 +162,8 @@ def test_when_the_launcher_is_killed_its_workers_end_too(digits, tmp_path):
     process.kill()
     process.communicate()
     wait_until(lambda: worker_processes(run) == [])
-    assert read_json(RunDir(run).status)["state"] == "preempted"
+    status = read_json(RunDir(run).status)
+    assert (status["state"], "launcher is gone" in status["reason"]) == ("preempted", True)
 
 
 def test_more_workers_than_micro_batches_are_refused_in_one_sentence(digits, tmp_path):

@@ -222,6 +222,36 @@ def test_what_contradicts_itself_is_refused(text):
     assert "needs training.steps" in refused(without_end.replace("inverse-square-root", "cosine"))
 
 
+@pytest.mark.parametrize(
+    ("tails", "kind", "facts"),
+    [
+        ("[[10, 1e-4]]", "constant", ["schedule.tails", "schedule.kind = 'constant'"]),
+        ("[[10, 1e-4]]", "noam", ["schedule.tails", "schedule.kind = 'noam'"]),
+        ("[[20, 1e-4]]", "linear", ["schedule.tails", "training.steps = 20"]),
+        ("[[3, 1e-4]]", "linear", ["schedule.tails", "schedule.warmup_steps = 5"]),
+        ("[[15, 1e-4], [10, 1e-4]]", "cosine", ["schedule.tails", "increase"]),
+        ("[[10, 0]]", "linear", ["schedule.tails"]),
+        ("[10, 1e-4]", "linear", ["schedule.tails"]),
+        ("[[10]]", "linear", ["schedule.tails"]),
+    ],
+)
+def test_tails_that_do_not_follow_the_schedule_are_refused(text, tails, kind, facts):
+    settings = [f"schedule.kind={kind}", f"schedule.tails={tails}", "schedule.warmup_steps=5"]
+    with pytest.raises(ConfigError) as refused:
+        parse_config(text, "x", settings)
+    assert all(fact in str(refused.value) for fact in facts)
+
+
+def test_tails_are_read_back_and_converted_for_larger_updates(text):
+    settings = ["schedule.kind=linear", "schedule.tails=[[12, 1e-4]]", "schedule.warmup_steps=4"]
+    config = parse_config(text, "x", settings)
+    assert config.schedule.tails == ((12, 1e-4),)
+    assert parse_config(dump_config(config), "x") == config
+    larger = parse_config(text, "x", [*settings, "sync.mode=accumulate", "sync.accumulate=4"])
+    assert larger.schedule.tails == ((3, 2e-4),)
+    assert as_before_accumulation(larger, "schedule.tails", larger.schedule.tails) == ((12, 1e-4),)
+
+
 SCHEDULE_FREE = "optimizer.kind=schedule-free"
 CONSTANT = "schedule.kind=constant"
 

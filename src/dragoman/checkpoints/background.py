@@ -44,6 +44,8 @@ class Place:
     """Further steps that are kept."""
     trusted_step: int | None = None
     """The newest up to this step is kept as well: later ones may turn out to be useless."""
+    quiet_step: int | None = None
+    """So is the newest up to this one, after which the run may be in trouble already."""
     scored_later: int | None = None
     """This step is kept as well: whether it is the best is not known yet."""
     best_step: int | None = None
@@ -260,6 +262,8 @@ def _prune(place: Place, newest: Snapshot) -> None:
         keep.add(place.scored_later)
     if place.keep and (best := linked_step(place.root, BEST)) in earlier:
         keep.add(best)
+    if place.quiet_step is not None:
+        keep |= {*[s for s in earlier if s <= place.quiet_step][-1:]}
     if place.trusted_step is not None:
         trusted = [s for s in earlier if s <= place.trusted_step]
         # With the oldest of the others, so that one is left that can be trusted later.

@@ -1,9 +1,9 @@
 """The agent of one host: has workers forked, watches them, and reports how they ended.
 
 Run as `python -m dragoman.cluster.agent`, with lines on standard input: a `Job` starts workers;
-`alive` comes now and then; `stop` means finish the step, save, end; `end` means that the run has
-failed on another host, so leave as soon as the workers here have reported; `kill` means end now.
-The agent ends its workers when its input closes or stays silent for a while, that is, when the
+`alive` comes now and then; `stop: REASON` means finish the step, save, end; `end` means that the
+run has failed on another host, so leave as soon as the workers here have reported; `kill` means end
+now. The agent ends its workers when its input closes or stays silent for a while, that is, when the
 launcher is gone, however that happened.
 
 It imports no torch. Workers are forked by a `Zygote` that has, so an agent that is kept for the
@@ -26,11 +26,12 @@ from typing import Any
 
 import psutil
 
-from dragoman.cluster.job import Job
+from dragoman.cluster.job import STOP, Job
 from dragoman.cluster.relay import RecordSender, Relay
 from dragoman.cluster.zygote import Zygote, ignore_signals, signal_name
 from dragoman.console import console_output
 from dragoman.distributed.launchers import host_name, worker_variables
+from dragoman.distributed.stop_reason import StopReason
 from dragoman.errors import DragomanError, UserError, storage_errors
 from dragoman.rundir import write_whole
 
@@ -118,6 +119,7 @@ class Agent:
         self._workers: list[Worker] = []
         self._first_failed: Worker | None = None
         self._store_port = 0
+        self._stop_reason = StopReason()
         self._is_stopping = False
         self._is_leaving = False
         """True if there will be no further job: the launcher is gone, or wants the agent to be."""
@@ -140,6 +142,7 @@ class Agent:
                 self._zygote.close()
             if self._relay:
                 self._relay.close()
+            self._stop_reason.close()
 
     def _is_done(self, job: Job) -> bool:
         if job.only_warm_up:
@@ -153,13 +156,13 @@ class Agent:
                     self._leave()
                 case "alive":
                     pass
-                case "stop":
-                    self._stop()
                 case "end":
                     self._end_soon()
                 case "kill":
                     self._is_leaving = True
                     self._kill_workers()
+                case str(line) if line.startswith(STOP):
+                    self._stop(line.removeprefix(STOP))
                 case str(line):
                     self._start(Job.from_line(line))
                 case {"zygote": None}:
@@ -180,6 +183,7 @@ class Agent:
     def _start(self, job: Job) -> None:
         self._job = job
         self._is_stopping, self._first_failed, self._deadline = False, None, float("inf")
+        self._stop_reason.write("")
         self._workers = [Worker(job.first_rank + number) for number in range(job.workers)]
         if job.relays and self._relay is None:
             self._relay = Relay()
@@ -227,6 +231,7 @@ class Agent:
             f"rank {worker.rank}",
             job.arguments,
             job.environment
+            | self._stop_reason.variables
             | worker_variables(
                 worker.rank,
                 job.ranks or job.workers,
@@ -312,7 +317,9 @@ class Agent:
                 worker.stopped_at = None if is_ending else worker.stopped_at
                 worker.signal(signal.SIGKILL)
 
-    def _stop(self) -> None:
+    def _stop(self, reason: str) -> None:
+        if not self._is_stopping:  # the first reason stays
+            self._stop_reason.write(reason)
         self._is_stopping = True
         self._deadline = min(self._deadline, time.monotonic() + SAVING_S)
         for worker in self._workers:
@@ -320,7 +327,7 @@ class Agent:
 
     def _leave(self) -> None:
         self._is_leaving = True
-        self._stop()
+        self._stop("the launcher is gone, or the connection to it")
 
     def _end_soon(self) -> None:
         self._deadline = min(self._deadline, time.monotonic() + FAREWELL_S)

@@ -1,9 +1,12 @@
-"""What a launcher sends to the agent of one host: a JSON line. Without torch."""
+"""What a launcher sends to the agent of one host: a JSON line, and why to stop. Without torch."""
 
 import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+STOP = "stop: "
+"""What a line begins with that asks workers to stop; the reason follows, for people."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,11 @@ class Job:
     @classmethod
     def from_line(cls, line: str) -> "Job":
         return cls(**json.loads(line))
+
+
+def stop_line(reason: str) -> str:
+    """Returns the line that has an agent ask its workers to stop."""
+    return f"{STOP}{reason or 'asked to stop'}"
 
 
 def first_ranks(workers: Sequence[int]) -> list[int]:

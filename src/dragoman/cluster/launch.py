@@ -19,10 +19,11 @@ from typing import IO
 
 import psutil
 
-from dragoman.cluster.job import Job
+from dragoman.cluster.job import Job, stop_line
 from dragoman.cluster.probe import cuda_devices
 from dragoman.cluster.worker_log import WorkerLog
 from dragoman.cluster.zygote import signal_name
+from dragoman.distributed.stop_reason import reason_of_signal
 from dragoman.errors import RunError, UserError
 from dragoman.training.manifest import START_FOLDER, START_OPTIONS
 
@@ -40,19 +41,22 @@ class Orders:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.reason = ""
+        """Why the workers are to stop, for people: what the first request was."""
         self._passed_on = 0
 
     def new(self) -> Iterator[str]:
         """Yields the orders that have not been passed on yet."""
         while self._passed_on < self.asked:
             self._passed_on += 1
-            yield "stop" if self._passed_on == 1 else "kill"
+            yield stop_line(self.reason) if self._passed_on == 1 else "kill"
 
     def receive(self, number: int, frame: FrameType | None) -> None:
-        self.ask()
+        self.ask(reason_of_signal(number))
 
-    def ask(self) -> None:
+    def ask(self, reason: str) -> None:
         """Counts one more request; safe from any thread or signal handler."""
+        self.reason = self.reason or reason
         self.asked += 1
         if self.asked == 1:
             logger.info(

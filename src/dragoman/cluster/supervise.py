@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.cluster.hosts import Cluster, Host
-from dragoman.cluster.job import Job
+from dragoman.cluster.job import Job, stop_line
 from dragoman.cluster.launch import AGENT, POLL_EVERY_S, RESUME_HINT, Orders, send_line
 from dragoman.cluster.ssh import (
     SSH_FAILED,
@@ -297,7 +297,7 @@ def _watch(members: Sequence[Member], given: Orders, wants_pause: Callable[[], b
         if not is_pausing and wants_pause():
             is_pausing = True
             for member in members:
-                member.send("stop")
+                member.send(stop_line("paused to take in a host that is back"))
     if ended.code == 0:
         return ended
     # The others may report more about it, and end by themselves.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dragoman.config import ScheduleSettings
-from dragoman.training.schedule import learning_rate, peak_of
+from dragoman.training.schedule import learning_rate, peak_of, tails_of
 
 POINTS = 200
 BARS = "▁▂▃▄▅▆▇█"
@@ -58,7 +58,10 @@ def explanation(
             f"(schedule.warmup_steps): the rate only rises, to {peak_rate:.3g}. Shorten the "
             "warm-up, or train longer."
         ]
+    tails = tails_of(settings, last_step)
     ends = f" to {last_rate:.3g} at the last step, {last_step:,}" if last_step else ""
+    if tails:
+        ends = f" to {settings.final:.3g} at step {tails[0].after_step:,}"
     after = {
         "noam": f"Then it falls with the inverse square root of the step{ends}. This is "
         f"schedule.kind = noam; schedule.scale = {settings.scale:g} is a scale and not a rate: "
@@ -73,7 +76,17 @@ def explanation(
         "constant": f"Then it stays there: schedule.kind = constant, with schedule.peak = "
         f"{settings.peak:g}.",
     }[settings.kind]
-    return [rises, after, "It follows the step alone, and no loss: nothing lowers it on a plateau."]
+    anew = [
+        f"After step {tail.after_step:,} it falls anew, from {tail.rate:.3g} to {tail.final:.3g} "
+        f"at step {tail.last_step:,} (schedule.tails)."
+        for tail in tails
+    ]
+    return [
+        rises,
+        after,
+        *anew,
+        "It follows the step alone, and no loss: nothing lowers it on a plateau.",
+    ]
 
 
 def sparkline(values: Sequence[float], columns: int) -> str:

@@ -266,6 +266,21 @@ class ForecastMade:
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleExtended:
+    """A cosine or linear schedule gets a new tail after its end; emitted by rank 0 at the start of
+    an attempt before it."""
+
+    step: int
+    """The last step before the tail."""
+    last_step: int
+    """The last step of the tail."""
+    rate: float
+    """From which it falls in a straight line."""
+    final: float
+    """To which it falls."""
+
+
+@dataclass(frozen=True, slots=True)
 class EventsDropped:
     """What is missing in this file, because the disk was too slow or refused to write."""
 
@@ -288,6 +303,7 @@ Event: TypeAlias = (
     | DeviceFound
     | SyncChosen
     | ForecastMade
+    | ScheduleExtended
     | EventsDropped
 )
 
@@ -304,6 +320,7 @@ KINDS: dict[str, type[Any]] = {
     "device": DeviceFound,
     "sync-chosen": SyncChosen,
     "forecast": ForecastMade,
+    "schedule-extended": ScheduleExtended,
     "dropped": EventsDropped,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}

@@ -5,6 +5,8 @@ Without torch: forecasts need it on machines that train nothing.
 
 import sys
 
+import numpy as np
+
 from dragoman.batches.merges import Merges
 from dragoman.batches.plan import BatchPlan, Lengths
 from dragoman.batches.subword_dropout import SubwordDropout, growth
@@ -41,12 +43,59 @@ def plan_batches(
 
 
 def refuse_idle_workers(plan: BatchPlan, ranks: int, settings: TrainingSettings) -> None:
-    if ranks > plan.micro_batches_per_step:
-        raise UserError(
-            f"{ranks} workers, but a step has only {plan.micro_batches_per_step} micro-batches to "
-            "share out; start fewer workers, or lower training.micro_batch_tokens "
-            f"(now {settings.micro_batch_limit}) in a new run"
-        )
+    """Refuses more workers than micro-batches, with the change that would give each of them one."""
+    has = plan.micro_batches_per_step
+    if ranks <= has:
+        return
+    tokens = settings.micro_batch_limit
+    if smaller := micro_batch_for(settings, plan.lengths, tokens, ranks):
+        change = f"a new run with training.micro_batch_tokens = {smaller} (now {tokens})"
+    elif larger := _update_for(settings, plan.lengths, ranks):
+        now = settings.tokens_per_update
+        change = f"a new run with training.tokens_per_update = {larger} (now {now})"
+    else:
+        change = "a new run with more training pairs"
+    number = f"{has} micro-batch{'' if has == 1 else 'es'}"
+    raise UserError(
+        f"{ranks} workers, but a step has only {number}, and each worker needs one of its own; "
+        f"start {has} worker{'' if has == 1 else 's or fewer'}, or {change}"
+    )
+
+
+def micro_batch_for(
+    settings: TrainingSettings, lengths: Lengths, tokens: int, ranks: int
+) -> int | None:
+    """Returns micro_batch_tokens, `tokens` or less, with which a step has a micro-batch for every
+    rank; None: no size does that."""
+    least = settings.passes * int(lengths.max())
+    while True:
+        if _micro_batches(settings, lengths, tokens, settings.tokens_per_update) >= ranks:
+            return tokens
+        if tokens <= least:
+            return None
+        tokens = max(least, tokens * 7 // 8)
+
+
+def _update_for(settings: TrainingSettings, lengths: Lengths, ranks: int) -> int | None:
+    """Returns tokens_per_update with which a step has a micro-batch for every rank, or None."""
+    tokens, most = 2 * settings.tokens_per_update, int(lengths[:, 1].sum())
+    while tokens <= most:
+        if _micro_batches(settings, lengths, settings.micro_batch_limit, tokens) >= ranks:
+            return tokens
+        tokens *= 2
+    return None
+
+
+def _micro_batches(
+    settings: TrainingSettings, lengths: Lengths, tokens: int, tokens_per_update: int
+) -> int:
+    """Returns how many micro-batches a step would have; 0: the pairs are too few or too long."""
+    most = tokens // settings.passes
+    try:
+        plan = BatchPlan(np.minimum(lengths, most), tokens_per_update, most, settings.seed)
+    except UserError:
+        return 0
+    return plan.micro_batches_per_step
 
 
 def expected_lengths(

@@ -139,6 +139,7 @@ class Checkpointer:
             self._settings.keep_last,
             keep=[int(step) for step in state.scores] if self._settings.keep_best else [],
             trusted_step=state.divergence.trusted_step,
+            quiet_step=state.divergence.quiet_step,
             scored_later=state.pending.step if state.pending else None,
             best_step=state.best_step,
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dragoman.checkpoints.run_id import known_id, run_id
-from dragoman.config import Config, dump_config, load_config
+from dragoman.config import Config, as_before_accumulation, dump_config, load_config
 from dragoman.errors import UserError, storage_errors
 from dragoman.rundir import RunDir, remove_unfinished, write_whole
 from dragoman.shards.passport import Passport
@@ -62,6 +62,8 @@ HOST_KEYS = (
     "preemption",
     "notify",
 )
+SUGGESTED_SHARE = 0.1
+"""Of the peak: the rate that is named as an example for a tail."""
 LOCK = ".lock"
 RUN_ID = "DRAGOMAN_RUN_ID"
 """The environment variable in which a launcher gives the workers on other hosts the run's id."""
@@ -84,6 +86,8 @@ def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
         before = load_config(run.config)
         changes = incompatible_changes(before, config)
         if changes and has_begun(run):
+            if [key for key, _, _ in changes] == ["training.steps"] and _has_more(before, config):
+                raise UserError(f"{run.root}: {_how_to_extend(before, config)}")
             key, old, new = changes[0]
             others = f" (and {len(changes) - 1} more keys)" if len(changes) > 1 else ""
             raise UserError(
@@ -158,7 +162,9 @@ def incompatible_changes(before: Config, now: Config) -> list[tuple[str, Any, An
     """
     old, new = _flat(before.model_dump()), _flat(now.model_dump())
     free = list(FREE_KEYS)
-    if now.schedule.kind in ("cosine", "linear"):
+    if _extends(before, now):
+        free.append("schedule.tails")
+    elif now.schedule.kind in ("cosine", "linear"):
         free.remove("training.steps")  # the whole curve follows from its end
     if "auto" in (before.training.micro_batch_tokens, now.training.micro_batch_tokens):
         free.append("training.micro_batch_tokens")  # either becomes the number that is found
@@ -171,6 +177,39 @@ def incompatible_changes(before: Config, now: Config) -> list[tuple[str, Any, An
         for key in keys
         if old.get(key) != new.get(key) and not _covers(free, key)
     ]
+
+
+def _extends(before: Config, now: Config) -> bool:
+    """Returns whether the rates up to the end that was planned stay, and a tail follows there."""
+    old, new = before.schedule.tails, now.schedule.tails
+    return (
+        len(new) > len(old) and new[: len(old)] == old and new[len(old)][0] == before.training.steps
+    )
+
+
+def _has_more(before: Config, now: Config) -> bool:
+    return (now.training.steps or 0) > (before.training.steps or 0)
+
+
+def _how_to_extend(before: Config, now: Config) -> str:
+    """Returns why a schedule that ends cannot get more steps, and what works."""
+    schedule = before.schedule
+    old, new = (
+        as_before_accumulation(c, "training.steps", c.training.steps) for c in (before, now)
+    )
+    all_tails = (*schedule.tails, (before.training.steps, SUGGESTED_SHARE * schedule.peak))
+    tails = [
+        [step, float(f"{rate:.12g}")]  # as it was typed, before a root was taken
+        for step, rate in as_before_accumulation(before, "schedule.tails", all_tails)
+    ]
+    final = as_before_accumulation(before, "schedule.final", schedule.final)
+    return (
+        f"its {schedule.kind} schedule ends at training.steps = {old}, and all its rates follow "
+        f"from that end, so {new} steps would be another run; to train on after step {old} with a "
+        f"new tail, from a rate of your choice down to schedule.final = {final:g} at step "
+        f"{new}, add --set 'schedule.tails={tails}' (runs with schedule.kind = constant, noam or "
+        "inverse-square-root, or with optimizer.kind = schedule-free, go on without)"
+    )
 
 
 def shared_settings(config: Config) -> dict[str, Any]:

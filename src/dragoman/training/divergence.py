@@ -2,9 +2,13 @@
 
 Two things are watched. Non-finite loss or gradients: the update is skipped, a bounded number of
 times in a row. A loss that explodes: more than half of the recent steps are far above the lowest
-level that the run has had. Either leads to a rollback to a checkpoint from before it began, from
-where the run repeats the very same batches with half the learning rate; after some rollbacks it
-stops with advice.
+level that the run has had. Either leads to a rollback to the newest checkpoint from before it
+began, from where the run repeats the very same batches with half the learning rate; after some
+rollbacks it stops with advice.
+
+When it began: a gradient that is not finite shows in its own step, so all is well up to the last
+step whose loss was at its usual height. If such trouble comes again soon after a rollback, that
+checkpoint was no good, and the run goes to the one before it. A loss that explodes shows late.
 
 Everything is a function of what all ranks see alike, so all come to the same verdict; and of
 `DivergenceState`, which checkpoints keep, so a resumed run comes to it at the same step.
@@ -58,17 +62,21 @@ class DivergenceState:
     spread: Annotated[float, Strict(), between(0, 1e308)] = 0.0
     """Standard deviation of the losses around that level, when it was reached."""
     calm_step: Count = 0
-    """The last step without a sign of divergence."""
+    """The last step without a sign of divergence in the level of the losses."""
+    quiet_step: Count = 0
+    """The last step that was updated, with a loss of its own that was no sign of divergence."""
     rollbacks: Count = 0
+    rolled_back_from: Count = 0
+    """The step after which the run rolled back last; 0: it never did."""
+    rolled_back_to: Count = 0
     rate_factor: Annotated[float, Strict(), above(0, 1)] = 1.0
     """What the schedule's learning rate is multiplied by."""
 
     @property
     def trusted_step(self) -> int:
-        """Returns the step up to which checkpoints hold nothing of a divergence that shows now.
+        """Returns the step up to which checkpoints hold nothing of a loss that explodes now.
 
-        A loss that explodes is noticed half a window later, and whatever leads to it, or to a
-        gradient that is not finite, has begun before it shows.
+        It is noticed half a window later, and whatever leads to it has begun before it shows.
         """
         return max(0, self.calm_step - WINDOW)
 
@@ -93,22 +101,38 @@ def judge(
         what = f"{'gradients were' if math.isfinite(loss) else 'the loss was'} not finite"
         if state.skipped <= settings.max_skipped:
             return state, Verdict("skip", f"{what}; the update was skipped")
-        return state, _roll_back_or_stop(state, f"{what} {state.skipped} times in a row", settings)
+        what = f"{what} {state.skipped} times in a row"
+        return state, _roll_back_or_stop(state, what, last_good_step(state, step), settings)
 
     state = _after_loss(state, step, loss)
     now = _median(state.recent)
+    if state.level is None or loss <= state.level + _allowed_rise(state) / 2:
+        state = dataclasses.replace(state, quiet_step=step)
     if state.level is None or now is None or now <= state.level + _allowed_rise(state) / 2:
         return dataclasses.replace(state, calm_step=step), Verdict("go on")
     if now <= state.level + _allowed_rise(state):
         return state, Verdict("go on")
     what = f"the loss has exploded from {state.level:.2f} to {now:.2f}, median of {WINDOW} steps"
-    return state, _roll_back_or_stop(state, what, settings)
+    return state, _roll_back_or_stop(state, what, state.trusted_step, settings)
 
 
-def after_rollback(now: DivergenceState, restored: DivergenceState) -> DivergenceState:
+def last_good_step(state: DivergenceState, step: int) -> int:
+    """Returns the step up to which checkpoints hold nothing of gradients that are not finite in
+    this one: before a checkpoint that the run has gone back to in vain."""
+    good = state.quiet_step or state.trusted_step  # checkpoints of older versions lack the former
+    if state.rollbacks and step <= state.rolled_back_from + WINDOW:
+        good = min(good, max(0, state.rolled_back_to - 1))
+    return good
+
+
+def after_rollback(
+    now: DivergenceState, restored: DivergenceState, from_step: int, to_step: int
+) -> DivergenceState:
     """Returns what the run goes on with: `restored` is of the checkpoint, from before `now`."""
     return dataclasses.replace(
         restored,
+        rolled_back_from=from_step,
+        rolled_back_to=to_step,
         rollbacks=now.rollbacks + 1,
         rate_factor=now.rate_factor * RATE_FACTOR,
     )
@@ -159,15 +183,17 @@ def _allowed_rise(state: DivergenceState) -> float:
     return RISE_NATS + SPREADS * state.spread
 
 
-def _roll_back_or_stop(state: DivergenceState, what: str, settings: TrainingSettings) -> Verdict:
+def _roll_back_or_stop(
+    state: DivergenceState, what: str, trusted_step: int, settings: TrainingSettings
+) -> Verdict:
     if state.rollbacks < settings.max_rollbacks:
-        return Verdict("roll back", what, state.trusted_step)
+        return Verdict("roll back", what, trusted_step)
     return Verdict(
         "stop",
         f"{what}, after {state.rollbacks} rollbacks of at most training.max_rollbacks = "
         f"{settings.max_rollbacks}, with {state.rate_factor:g} of the schedule's learning rate; "
         "start a new run with a lower schedule.peak (noam: schedule.scale), a longer "
         "schedule.warmup_steps or an optimizer.clip_norm of 1, and inspect the training pairs "
-        f"after step {state.trusted_step:,}",
-        state.trusted_step,
+        f"after step {trusted_step:,}",
+        trusted_step,
     )

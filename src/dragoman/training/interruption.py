@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Literal, NamedTuple
 
+from dragoman.distributed.stop_reason import reason_of_signal, told_reason
 from dragoman.errors import NamedRank
 
 
@@ -37,7 +38,8 @@ class Interruption:
         self.request = self.request or StopRequest("notice", reason)
 
     def receive(self, number: int, frame: FrameType | None) -> None:
-        self.stop(f"asked to stop by {signal.Signals(number).name}")
+        """Stops for the reason that our agent gives, else for the signal itself."""
+        self.stop(told_reason() or reason_of_signal(number))
 
 
 class Stop(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from dragoman.batches.collate import Batch, collate
-from dragoman.batches.plan import BatchPlan, Lengths
+from dragoman.batches.plan import Lengths
 from dragoman.batches.subword_dropout import widest
 from dragoman.config import Config
 from dragoman.distributed.consensus import all_or_none
@@ -30,7 +30,7 @@ from dragoman.rundir import RunDir
 from dragoman.shards.files import PairIds
 from dragoman.shards.passport import PreparedData
 from dragoman.sync import free_memory, is_out_of_memory
-from dragoman.training.batch_plan import expected_lengths, subword_dropout_of
+from dragoman.training.batch_plan import expected_lengths, micro_batch_for, subword_dropout_of
 from dragoman.training.claim import found_before, with_micro_batch
 from dragoman.training.updater import initial_model
 
@@ -124,13 +124,7 @@ def for_all_ranks(config: Config, lengths: Lengths, tokens: int, ranks: int) -> 
     """Returns fewer tokens where a step would not have a micro-batch for every rank."""
     settings = config.training
     least = settings.passes * int(lengths.max())
-    while tokens > least:
-        most = tokens // settings.passes
-        plan = BatchPlan(np.minimum(lengths, most), settings.tokens_per_update, most, settings.seed)
-        if plan.micro_batches_per_step >= ranks:
-            break
-        tokens = max(least, tokens * 7 // 8)
-    return tokens
+    return micro_batch_for(settings, lengths, tokens, ranks) or min(tokens, least)
 
 
 def _lengths(config: Config, prepared: PreparedData) -> Lengths:

@@ -44,7 +44,9 @@ def roll_back(
         restored,
         elapsed_s=state.elapsed_s,
         sync=restored.sync or state.sync,  # of no checkpoint: those in use, or none would be saved
-        divergence=after_rollback(state.divergence, restored.divergence),
+        divergence=after_rollback(
+            state.divergence, restored.divergence, from_step=state.step, to_step=restored.step
+        ),
         loss_scaling=smaller_loss_scale(state.loss_scaling, restored.loss_scaling),
     )
     if again.loss_scaling:

@@ -10,8 +10,10 @@ Rate = Callable[[int], float]
 
 
 def learning_rate(settings: ScheduleSettings, width: int, last_step: int | None) -> Rate:
-    """Returns the schedule of a recipe; `last_step` is where cosine and linear end."""
+    """Returns the schedule of a recipe; `last_step` is where cosine and linear end, or the last of
+    their tails."""
     warmup, peak, final = settings.warmup_steps, settings.peak, settings.final
+    curve_end = settings.tails[0][0] if settings.tails else last_step
 
     def noam(step: int) -> float:
         rise = step / (warmup * math.sqrt(warmup)) if warmup else math.inf
@@ -31,8 +33,8 @@ def learning_rate(settings: ScheduleSettings, width: int, last_step: int | None)
 
     def _share_after(step: int) -> float:
         """Returns the share of the way from the warm-up to the last step that is done, 0 to 1."""
-        assert last_step is not None, "the config demands training.steps for this schedule"
-        return min(1.0, (step - warmup) / max(1, last_step - warmup))
+        assert curve_end is not None, "the config demands training.steps for this schedule"
+        return min(1.0, (step - warmup) / max(1, curve_end - warmup))
 
     if settings.kind == "noam":
         return noam
@@ -43,7 +45,38 @@ def learning_rate(settings: ScheduleSettings, width: int, last_step: int | None)
         "constant": constant,
     }
     decay = after_warmup[settings.kind]
-    return lambda step: peak * step / warmup if step < warmup else decay(step)
+    tails = tails_of(settings, last_step)
+
+    def with_tails(step: int) -> float:
+        if step < warmup:
+            return peak * step / warmup
+        tail = next((tail for tail in reversed(tails) if step > tail.after_step), None)
+        return tail.rate_at(step) if tail else decay(step)
+
+    return with_tails
+
+
+class TailCurve(NamedTuple):
+    """The rate after the end of a cosine or linear schedule: a straight line."""
+
+    after_step: int
+    last_step: int
+    rate: float
+    final: float
+
+    def rate_at(self, step: int) -> float:
+        share = min(1.0, (step - self.after_step) / (self.last_step - self.after_step))
+        return self.rate + (self.final - self.rate) * share
+
+
+def tails_of(settings: ScheduleSettings, last_step: int | None) -> list[TailCurve]:
+    """Returns the tails of a schedule in their order."""
+    begins = [step for step, _ in settings.tails]
+    ends = [*begins[1:], last_step or 0]
+    return [
+        TailCurve(begin, end, rate, settings.final)
+        for (begin, rate), end in zip(settings.tails, ends, strict=False)
+    ]
 
 
 class Peak(NamedTuple):

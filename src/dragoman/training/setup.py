@@ -1,5 +1,6 @@
 """Sets up an attempt: `start` reads from top to bottom what is checked, made and restored."""
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -19,7 +20,14 @@ from dragoman.model.size import FP32_BYTES, size_of
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PreparedData
 from dragoman.sync.step_traffic import StepTraffic
-from dragoman.telemetry.events import FORMAT, AttemptStarted, ForecastMade, Incident, from_line
+from dragoman.telemetry.events import (
+    FORMAT,
+    AttemptStarted,
+    ForecastMade,
+    Incident,
+    ScheduleExtended,
+    from_line,
+)
 from dragoman.telemetry.read.events import attempts_so_far, newest_format, refuse_newer_format
 from dragoman.telemetry.record.writer import EventWriter
 from dragoman.training.agreement import check_agreement, claim_on_every_host
@@ -42,10 +50,12 @@ from dragoman.training.recorder import (
     sample_sensors,
 )
 from dragoman.training.resume import restore
-from dragoman.training.schedule import learning_rate
+from dragoman.training.schedule import learning_rate, tails_of
 from dragoman.training.state import RunState
 from dragoman.training.step import Stepper
 from dragoman.training.updater import Updater, initial_model
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -172,6 +182,13 @@ def record_start(
     events.emit(device_found(config.training.precision, group))
     if group.leads and (forecast := given_forecast()):
         events.emit(forecast)
+    for tail in tails_of(config.schedule, config.training.steps) if group.leads else ():
+        if state.step <= tail.after_step:
+            logger.info(
+                f"after step {tail.after_step:,} the learning rate falls anew, from "
+                f"{tail.rate:g} to {tail.final:g} at step {tail.last_step:,} (schedule.tails)"
+            )
+            events.emit(ScheduleExtended(tail.after_step, tail.last_step, tail.rate, tail.final))
 
     def record_loss(error: LostPeerError) -> None:
         events.emit(failed(group.pulse.steps_done, error))

@@ -161,6 +161,17 @@ def test_sharing_out_gives_each_micro_batch_to_one_rank_and_each_rank_something(
     assert max(loads) - min(loads) <= max(costs)
 
 
+def test_any_number_of_ranks_up_to_the_micro_batches_has_work():
+    plan = BatchPlan(random_lengths(2000, 40, 1), 4000, 1000, 1)
+    has = plan.micro_batches_per_step
+    assert has >= 8
+    for step in range(1, plan.steps_per_epoch + 1):
+        for ranks in range(1, has + 1):
+            counts = [*map(len, share_out(plan.batch(step).micro_batches, ranks))]
+            assert (len(counts), sum(counts)) == (ranks, has)
+            assert min(counts) >= 1
+
+
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_the_ranks_of_a_real_plan_have_nearly_equal_work(ranks):
     """What a step waits for is its slowest rank; measured 2 % (2 ranks) and 5 % (4)."""

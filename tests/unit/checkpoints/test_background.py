@@ -133,6 +133,15 @@ def test_the_newest_that_can_be_trusted_stays(tmp_path):
             assert len(kept) <= 4
 
 
+def test_the_newest_from_before_trouble_stays(tmp_path):
+    with BackgroundSaver(b"") as saver:
+        for step in range(5, 55, 5):
+            quiet = min(step, 22)
+            begin(saver, tmp_path, step, keep_last=1, quiet_step=quiet, must=True)
+            saver.finish()
+        assert [c.step for c in all_checkpoints(tmp_path)] == [20, 50]
+
+
 def test_best_stands_for_what_was_scored_later_or_gone_back_to(tmp_path):
     with BackgroundSaver(b"") as saver:
         for step, best in ((5, None), (10, 5), (15, 15), (12, 10)):

@@ -64,7 +64,7 @@ def test_a_folder_that_cannot_be_entered_is_told_home(tmp_path):
 
 
 def test_an_agent_without_work_ends_with_whoever_started_it():
-    messages, done = agent("alive", "stop")
+    messages, done = agent("alive", "stop: asked to")
     assert (messages, done.returncode, done.stderr) == ([], 0, "")
 
 

@@ -101,7 +101,8 @@ def test_after_a_failure_the_others_are_told_and_waited_for(member):
 def test_orders_of_a_person_reach_every_agent(member):
     members = [member("a"), member("b")]
     given = Orders()
-    given.asked = 2
+    given.ask("Ctrl-C")
+    given.ask("SIGTERM")
     supervise._attend(members, given)
     for one in members:
-        assert [one.process.stdout.readline() for _ in range(2)] == ["stop\n", "kill\n"]
+        assert [one.process.stdout.readline() for _ in range(2)] == ["stop: Ctrl-C\n", "kill\n"]

@@ -32,6 +32,13 @@ def test_a_run_that_ends_within_the_warm_up_is_told():
     assert "within the warm-up" in curve.sentences[0]
 
 
+def test_a_tail_is_explained_with_its_steps_and_rates():
+    settings = ScheduleSettings(kind="linear", peak=0.003, warmup_steps=10, tails=((500, 0.001),))
+    words = " ".join(rate_curve(settings, width=512, last_step=800).sentences)
+    for fact in ("to 0 at step 500", "After step 500", "from 0.001 to 0 at step 800"):
+        assert fact in words
+
+
 def test_without_an_end_the_curve_still_has_one():
     assert rate_curve(ScheduleSettings(), 512, None).steps[-1] == 40_000
 

@@ -19,6 +19,7 @@ from dragoman.telemetry.events import (
     EventsDropped,
     ForecastMade,
     Incident,
+    ScheduleExtended,
     SensorReading,
     SensorsFound,
     Stamped,
@@ -44,6 +45,7 @@ ONE_OF_EACH = [
         *(2, ["node1", "node2"], 1700000000.0, 2.1, 1.9, 2.4, 1.5, 0.6, 2.4e8, 3.5, 14.0, "USD"),
         *({"node1": 2.0, "node2": 2.0}, {"node1": 1.2e8, "node2": 1.2e7}, {"node1": 1.2e8}),
     ),
+    ScheduleExtended(20_000, 40_000, 1e-4, 0.0),
     EventsDropped(3, 5),
 ]
 

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 
@@ -29,10 +31,37 @@ def test_the_first_limit_ends_the_run(opened):
     assert data.last_step == 2 * data.plan.steps_per_epoch
 
 
-def test_more_workers_than_micro_batches_are_refused(opened):
+@pytest.mark.parametrize("ranks", [3, 5])
+def test_more_workers_than_micro_batches_are_refused_with_a_value_that_works(opened, ranks):
     data, config = opened()
-    with pytest.raises(UserError, match=r"999 workers, .* lower training\.micro_batch_tokens"):
-        plan_batches(data.shards, config, ranks=999)
+    assert data.plan.micro_batches_per_step == 2
+    plan_batches(data.shards, config, ranks=2)
+    with pytest.raises(UserError) as refused:
+        plan_batches(data.shards, config, ranks)
+    said = str(refused.value)
+    assert f"{ranks} workers" in said
+    assert "start 2 workers or fewer" in said
+    (tokens,) = re.findall(r"training\.micro_batch_tokens = (\d+) \(now 300\)", said)
+    _, changed = opened(f"training.micro_batch_tokens={tokens}")
+    assert plan_batches(data.shards, changed, ranks).micro_batches_per_step >= ranks
+
+
+def test_where_micro_batches_cannot_be_smaller_updates_can_be_larger(opened):
+    longest = int(opened()[0].plan.lengths.max())
+    settings = (f"training.micro_batch_tokens={longest}", "training.tokens_per_update=30")
+    data, config = opened(*settings)
+    ranks = data.plan.micro_batches_per_step + 1
+    with pytest.raises(UserError) as refused:
+        plan_batches(data.shards, config, ranks)
+    (tokens,) = re.findall(r"training\.tokens_per_update = (\d+) \(now 30\)", str(refused.value))
+    _, changed = opened(settings[0], f"training.tokens_per_update={tokens}")
+    assert plan_batches(data.shards, changed, ranks).micro_batches_per_step >= ranks
+
+
+def test_where_nothing_helps_more_pairs_are_needed(opened):
+    data, config = opened()
+    with pytest.raises(UserError, match=r"99999 workers, .* more training pairs"):
+        plan_batches(data.shards, config, ranks=99_999)
 
 
 def test_pairs_that_pass_twice_count_twice(opened):

@@ -1,5 +1,6 @@
 import fcntl
 import os
+import re
 
 import pytest
 
@@ -72,6 +73,43 @@ def test_the_end_of_a_cosine_is_part_of_the_run(digits):
     before = changed(digits, "schedule.kind=cosine")
     after = changed(digits, "schedule.kind=cosine", "training.steps=99")
     assert [change[0] for change in incompatible_changes(before, after)] == ["training.steps"]
+
+
+@pytest.mark.parametrize("kind", ["cosine", "linear"])
+def test_a_tail_extends_a_run_whose_schedule_ends(digits, kind):
+    before = changed(digits, f"schedule.kind={kind}")
+    longer = [f"schedule.kind={kind}", "training.steps=99"]
+    after = changed(digits, *longer, "schedule.tails=[[20, 1e-4]]")
+    assert incompatible_changes(before, after) == []
+    # Elsewhere than at the planned end, it would be another curve.
+    other = changed(digits, *longer, "schedule.tails=[[21, 1e-4]]")
+    keys = [key for key, _, _ in incompatible_changes(before, other)]
+    assert keys == ["schedule.tails", "training.steps"]
+    again = changed(
+        digits, *longer[:1], "schedule.tails=[[20, 1e-4], [99, 5e-5]]", "training.steps=150"
+    )
+    assert incompatible_changes(after, again) == []
+    assert incompatible_changes(before, again) == []
+    assert incompatible_changes(after, before) != []
+    another = changed(digits, *longer, "schedule.tails=[[20, 1e-5]]")
+    assert [key for key, _, _ in incompatible_changes(after, another)] == ["schedule.tails"]
+    assert incompatible_changes(after, changed(digits, *longer[:1], "training.steps=150")) != []
+
+
+@pytest.mark.parametrize("accumulate", [(), ("sync.mode=accumulate", "sync.accumulate=4")])
+@pytest.mark.parametrize("tails", [(), ("schedule.tails=[[12, 0.0002]]",)])
+def test_why_more_steps_are_refused_is_said_with_what_works(digits, tmp_path, tails, accumulate):
+    run = RunDir(tmp_path / "run")
+    settings = ["schedule.kind=linear", "schedule.warmup_steps=4", *tails, *accumulate]
+    claim_run(run, changed(digits, *settings))
+    run.events.mkdir()
+    with pytest.raises(UserError) as refused:
+        claim_run(run, changed(digits, *settings, "training.steps=40"))
+    said = str(refused.value)
+    for fact in ("linear", "training.steps = 20", "constant", "schedule-free"):
+        assert fact in said
+    (offered,) = re.findall(r"--set '(schedule\.tails=[^']*)'", said)
+    claim_run(run, changed(digits, *settings, "training.steps=40", offered))
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,42 @@ def test_updates_that_cannot_be_made_are_skipped_a_number_of_times_in_a_row():
         assert state.skipped == count
     state, verdict = judge(state, 311, math.inf, False, SETTINGS)
     assert verdict.action == "roll back"
-    assert verdict.trusted_step == 300 - WINDOW
+    assert verdict.trusted_step == 300
+
+
+def test_gradients_that_are_not_finite_leave_all_before_them_trusted_from_the_first_step_on():
+    strict = TrainingSettings(steps=1, max_skipped=2)
+    step, verdict, _ = run([*learning(36), BAD, BAD, BAD], settings=strict)
+    assert (step, verdict.action, verdict.trusted_step) == (39, "roll back", 36)
+
+
+@pytest.mark.parametrize("calm", [50, 500])
+def test_losses_that_leave_their_height_before_they_are_not_finite_are_suspect(calm):
+    rises = [20.0, 50.0, 200.0, 1e6]
+    strict = TrainingSettings(steps=1, max_skipped=0)
+    step, verdict, _ = run([*learning(calm, half_life=30.0), *rises, BAD], settings=strict)
+    assert (step, verdict.trusted_step) == (calm + 5, calm)
+
+
+def test_trouble_that_comes_again_makes_the_checkpoint_suspect_and_later_trouble_does_not():
+    strict = TrainingSettings(steps=1, max_skipped=0)
+    _, _, saved = run(learning(35))
+    step, verdict, lost = run([5.0, BAD], saved, first=36, settings=strict)
+    assert (step, verdict.trusted_step) == (37, 36)
+    back = after_rollback(lost, saved, from_step=37, to_step=35)
+    _, verdict, lost = run([5.0, 5.0, BAD], back, first=36, settings=strict)
+    assert verdict.trusted_step == 34
+    _, _, saved = run(learning(30))
+    back = after_rollback(lost, saved, from_step=38, to_step=30)
+    step, verdict, _ = run([5.0] * 300 + [BAD], back, first=31, settings=strict)
+    assert (step, verdict.trusted_step) == (331, 330)
+
+
+def test_a_checkpoint_of_a_version_that_knew_no_quiet_step_is_gone_back_from_as_ever():
+    known = dataclasses.replace(run(learning(500))[2], quiet_step=0)
+    strict = TrainingSettings(steps=1, max_skipped=0)
+    _, verdict, _ = run([BAD], known, first=501, settings=strict)
+    assert verdict.trusted_step == 500 - WINDOW
 
 
 def test_one_good_step_ends_the_row():
@@ -186,7 +221,7 @@ def test_each_rollback_halves_the_rate_and_the_last_is_followed_by_a_stop():
         assert 500 < step <= 500 + WINDOW
         actions.append(verdict.action)
         factors.append(state.rate_factor)
-        state = after_rollback(state, restored=saved)
+        state = after_rollback(state, saved, from_step=step, to_step=200)
     assert actions == ["roll back"] * 3 + ["stop"]
     assert factors == [1.0, 0.5, 0.25, 0.125]
     assert "schedule.peak" in verdict.what, "a stop comes with advice"
@@ -196,11 +231,12 @@ def test_a_rollback_forgets_the_divergence_and_remembers_itself():
     losses = learning(300, half_life=30.0)
     _, _, saved = run(losses)
     _, _, lost = run([BAD] * 11, saved, first=301)
-    back = after_rollback(lost, restored=saved)
+    back = after_rollback(lost, saved, from_step=311, to_step=300)
     assert (back.skipped, back.recent, back.level) == (0, saved.recent, saved.level)
     assert (back.rollbacks, back.rate_factor) == (1, RATE_FACTOR)
     # From a checkpoint that knows of an earlier rollback, after two that it does not know of.
-    later = after_rollback(DivergenceState(rollbacks=2, rate_factor=0.25), restored=back)
+    lost = DivergenceState(rollbacks=2, rate_factor=0.25)
+    later = after_rollback(lost, back, from_step=350, to_step=300)
     assert (later.rollbacks, later.rate_factor) == (3, 0.125)
 
 

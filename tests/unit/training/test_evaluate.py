@@ -393,7 +393,7 @@ def test_a_rollback_takes_back_what_was_computed_beside(run_with, side, monkeypa
         return found
 
     monkeypatch.setattr(Updater, "gradients", gradients)
-    monkeypatch.setattr(divergence, "WINDOW", 6)
+    monkeypatch.setattr(divergence, "last_good_step", lambda state, step: 6)
     monkeypatch.setattr(side, "polls", 1000)
     ending, run = run_with(
         *("training.steps=20", "evaluation.every_steps=10", "training.max_skipped=1", BESIDE),

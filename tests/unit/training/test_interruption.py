@@ -3,6 +3,7 @@ import signal
 
 import pytest
 
+from dragoman.distributed.stop_reason import StopReason
 from dragoman.training.interruption import Interruption, StopRequest, common_stop, interruptions
 
 TERM = StopRequest("signal", "asked to stop by SIGTERM")
@@ -19,6 +20,16 @@ def test_a_signal_becomes_a_request_and_afterwards_means_what_it_meant_before(nu
         assert interruption.request.cause == "signal"
         assert number.name in interruption.request.reason
     assert signal.getsignal(number) is before
+
+
+def test_the_agents_reason_counts_more_than_its_signal(monkeypatch):
+    reason, interruption = StopReason(), Interruption()
+    for name, value in reason.variables.items():
+        monkeypatch.setenv(name, value)
+    reason.write("asked to stop by Ctrl-C (SIGINT)")
+    interruption.receive(signal.SIGTERM, None)
+    reason.close()
+    assert interruption.request == StopRequest("signal", "asked to stop by Ctrl-C (SIGINT)")
 
 
 def test_the_first_request_stays():

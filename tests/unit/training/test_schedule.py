@@ -40,6 +40,21 @@ def test_each_schedule_ends_where_it_should():
     assert at("constant", 1100) == pytest.approx(0.01)
 
 
+@pytest.mark.parametrize("kind", ["cosine", "linear"])
+def test_a_tail_leaves_the_curve_before_it_and_falls_from_its_own_rate(kind):
+    settings = {"kind": kind, "peak": 0.01, "warmup_steps": 100, "final": 0.001}
+    before = learning_rate(ScheduleSettings(**settings), 512, 1000)
+    tails = ((1000, 0.005), (1400, 0.003))
+    after = learning_rate(ScheduleSettings(**settings, tails=tails), 512, 2000)
+    assert [after(step) for step in range(1, 1001)] == [before(step) for step in range(1, 1001)]
+    assert after(1001) == pytest.approx(0.005 - 0.004 / 400)
+    assert after(1200) == pytest.approx(0.003)
+    assert after(1400) == pytest.approx(0.001)
+    assert after(1401) == pytest.approx(0.003 - 0.002 / 600)
+    assert after(2000) == pytest.approx(0.001)
+    assert after(3000) == pytest.approx(0.001)
+
+
 @pytest.mark.parametrize("kind", ["noam", "inverse-square-root", "cosine", "linear", "constant"])
 def test_no_warm_up_and_no_step_gives_a_rate_that_is_not_finite(kind):
     settings = ScheduleSettings(kind=kind, warmup_steps=0)

@@ -12,12 +12,15 @@ from safetensors.numpy import load_file
 
 from dragoman.checkpoints.names import MODEL, OPTIMIZER, STATE
 from dragoman.config import SyncSettings
+from dragoman.errors import UserError
 from dragoman.preparation import prepare
+from dragoman.report.write import read_report
 from dragoman.rundir import RunDir, read_json
 from dragoman.telemetry.events import (
     AttemptEnded,
     AttemptStarted,
     Evaluated,
+    ScheduleExtended,
     StepDone,
 )
 from dragoman.training import auto_sync
@@ -104,6 +107,28 @@ def test_patience_ends_a_run_that_gets_no_better(run_with):
     evaluated = events(run, Evaluated)
     assert [event.is_best for event in evaluated] == [True, False, False]
     assert ending.step == evaluated[-1].step == 6
+
+
+def test_a_finished_run_of_a_linear_schedule_goes_on_with_a_tail(run_with):
+    linear = ["schedule.kind=linear", "schedule.warmup_steps=2", "schedule.peak=0.002"]
+    run_with(*linear, "training.steps=8")
+    with pytest.raises(UserError, match=r"schedule\.tails"):
+        run_with(*linear, "training.steps=12")
+    more = [*linear, "training.steps=12", "schedule.tails=[[8, 0.001]]"]
+    ending, run = run_with(*more)
+    assert (ending.state, ending.step) == ("finished", 12)
+    rates = {event.step: event.learning_rate for event in events(run, StepDone)}
+    assert [rates[step] for step in range(8, 13)] == pytest.approx([0, 75e-5, 50e-5, 25e-5, 0])
+    assert events(run, ScheduleExtended) == [ScheduleExtended(8, 12, 0.001, 0.0)]
+    # The same as if it had been planned so.
+    _, planned = run_with(*more, name="planned")
+    assert [(e.step, e.loss) for e in events(run, StepDone)] == [
+        (e.step, e.loss) for e in events(planned, StepDone)
+    ]
+    words = read_report(run)
+    (answer,) = [each for each in words.answers if each.key == "learning-rate"]
+    assert answer.verdict == "as set"
+    assert "schedule.tails" in answer.sentence
 
 
 class StopAfter(Interruption):

@@ -28,7 +28,7 @@ from dragoman.diagnosis.learning.robust_fit import Floats
 from dragoman.diagnosis.phrasing import count, listed, percent, scientific
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.training.divergence import RATE_FACTOR
-from dragoman.training.schedule import Peak, learning_rate
+from dragoman.training.schedule import Peak, learning_rate, tails_of
 
 SOME_SPIKES = 2
 """So few jumps of the loss are no sign of a rate that is too high."""
@@ -186,10 +186,13 @@ def _plain(config: Config, found: RateComparison, is_too_high: bool) -> str:
 
 def _schedule_words(config: Config, peak: Peak) -> str:
     schedule = config.schedule
+    tails = tails_of(schedule, config.training.steps)
     final = (
         f"{scientific(schedule.final)} (schedule.final) at step {config.training.steps or 0:,} "
         "(training.steps)"
     )
+    if tails:
+        final = f"{scientific(schedule.final)} (schedule.final) at step {tails[0].after_step:,}"
     root = (
         "falls with the inverse square root of the step: after four times as many steps it is half"
     )
@@ -208,6 +211,13 @@ def _schedule_words(config: Config, peak: Peak) -> str:
             fall = f"falls in a straight line to {final}"
         case "constant":
             fall = "stays there"
+    anew = [
+        f"after step {tail.after_step:,} from {scientific(tail.rate)} to {scientific(tail.final)} "
+        f"at step {tail.last_step:,}"
+        for tail in tails
+    ]
+    if anew:
+        fall += f"; the run was extended, and the rate falls anew {listed(anew)} (schedule.tails)"
     return f"a {schedule.kind} schedule: {_warmup_words(schedule, peak)}{fall}"
 
 

@@ -28,6 +28,15 @@ def test_noam_is_explained_right(tmp_path):
     assert figure(found, "highest rate as run").note == "step 8,000"
 
 
+def test_a_tail_is_as_set_and_told(tmp_path):
+    linear = ["schedule.kind=linear", "schedule.peak=0.002", "training.steps=20000"]
+    tail = "schedule.tails=[[12000, 0.0005]]"
+    found = asked(tmp_path, *linear, tail, "schedule.warmup_steps=2000")
+    assert found.verdict == "as set"
+    for words in ("at step 12,000", "after step 12,000 from 5.00e-4", "at step 20,000"):
+        assert words in found.sentence
+
+
 def test_a_run_shorter_than_its_warm_up_shows_the_rise_only(tmp_path):
     found = asked(tmp_path, "schedule.warmup_steps=8000", steps=5000)
     assert found.verdict == "as set"
