@@ -79,6 +79,7 @@ def in_words(
 ) -> str:
     """`going_on`: how a run that has stopped goes on, or why it should not."""
     then = f"{going_on[:1].upper()}{going_on[1:]}."
+    reason = reason.partition("\n")[0]  # where each rank stood is further down
     until = f"step {count(step)}" + (f" of {count(planned_steps)}" if planned_steps else "")
     match name:
         case "preparing":

@@ -25,6 +25,8 @@ UNREAD_MS = 60_000
 """For a client to read something of an answer that fills its buffers."""
 _NOT_STOPPED_S = 5.0
 """After a signal, on top of what a request may take."""
+_NOT_READ_S = 1.0
+"""The same for a client to read what it was answered."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -96,6 +98,7 @@ async def _run(
             timeout_graceful_shutdown=int(request_s + _NOT_STOPPED_S),
         ),
         closing,
+        request_s + _NOT_READ_S,
     )
     serving = asyncio.create_task(server.serve([bound]))
     working = asyncio.ensure_future(beside())
@@ -108,13 +111,23 @@ async def _run(
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, closing: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, closing: Callable[[], None], unread_s: float
+    ) -> None:
         super().__init__(config)
-        self._closing = closing
+        self._closing, self._unread_s = closing, unread_s
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._closing()
+        dropping = asyncio.get_running_loop().call_later(self._unread_s, self._drop_unread)
         await super().shutdown(sockets)
+        dropping.cancel()
+
+    def _drop_unread(self) -> None:
+        """Drops clients that do not read their answers, for which uvicorn would wait."""
+        for connection in [*self.server_state.connections]:
+            if connection.transport.get_write_buffer_size():
+                connection.transport.abort()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

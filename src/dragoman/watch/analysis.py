@@ -67,7 +67,13 @@ class Analysis:
         """Returns what was made since the last call, if anything."""
         made = self._collect()
         if self._process is None and self._has_news and self._is_due():
-            self._start()
+            try:
+                self._start()
+            except OSError as error:  # no space for its output, or no more processes
+                self._forget()
+                reason = f"no report can be made ({error.strerror or error}); it is tried again"
+                return made or Made(cpu_s=0.0, report=None, error=f"{self._run.root}: {reason}")
+            self._has_news = self._is_urgent = False
         return made
 
     def close(self) -> None:
@@ -86,7 +92,6 @@ class Analysis:
         return self._monotonic() >= due_at
 
     def _start(self) -> None:
-        self._has_news = self._is_urgent = False
         self._started_at = self._monotonic()
         # Files rather than pipes: nobody has to read while it writes.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115

@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing, suppress
 from functools import cache, partial
 from importlib import resources
@@ -47,6 +47,10 @@ UPLOAD_S = 20.0
 UNREAD_S = 20.0
 """For a client to read some of an event; after that it is dropped."""
 MOST_CLIENTS = 64
+REFUSAL = (
+    "Ask for this page by the address that dragoman watch has printed; if that was started with "
+    "--host, by the name or the IP address of its machine."
+)
 WATCH_HEADERS = {
     **HEADERS,
     # Plotly writes style attributes and a style element; scripts are files of this server alone.
@@ -71,9 +75,8 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     open_browser: bool = True,
-    more: Callable[[Sequence[Watched]], None] = lambda watched: None,
 ) -> None:
-    """Shows runs until Ctrl-C or SIGTERM. `more` is called with what is shown, at each refresh."""
+    """Shows runs until Ctrl-C or SIGTERM."""
     with bind(host, port) as bound:
         watches = [RunWatch(each) for each in runs]
         broadcast = Broadcast()
@@ -83,9 +86,9 @@ def serve(
             if open_browser:
                 show_in_browser(address)
             run(
-                create_app(broadcast, is_open=not is_loopback(host)),
+                create_app(broadcast, () if is_loopback(host) else own_names(host)),
                 bound,
-                lambda: refresh_forever(watches, broadcast, more),
+                lambda: refresh_forever(watches, broadcast),
                 request_s=0.0,
                 upload_s=UPLOAD_S,
                 closing=broadcast.close,
@@ -95,17 +98,11 @@ def serve(
                 watch.close()
 
 
-async def refresh_forever(
-    watches: Sequence[Watch],
-    broadcast: Broadcast,
-    more: Callable[[Sequence[Watched]], None] = lambda watched: None,
-) -> None:
+async def refresh_forever(watches: Sequence[Watch], broadcast: Broadcast) -> None:
     refreshers = [_Refresher(watch, number) for number, watch in enumerate(watches, start=1)]
 
     def refresh() -> list[Parts]:
-        runs = [refresher.refresh() for refresher in refreshers]
-        more([refresher.watched for refresher in refreshers if refresher.watched])
-        return runs
+        return [refresher.refresh() for refresher in refreshers]
 
     while True:
         # In another thread, so that clients are answered meanwhile; one after the other, since
@@ -122,12 +119,10 @@ class _Refresher:
         self._writer = PageWriter(f"run{number}-")
         self._parts: Parts = {}
         self._failure = ""
-        self.watched: Watched | None = None
 
     def refresh(self) -> Parts:
         try:
-            self.watched = self._watch.refresh()
-            self._parts = self._writer.parts(self.watched)
+            self._parts = self._writer.parts(self._watch.refresh())
             self._failure = ""
         except Exception as error:
             if repr(error) != self._failure:
@@ -138,8 +133,8 @@ class _Refresher:
         return self._parts
 
 
-def create_app(broadcast: Broadcast, *, is_open: bool = False) -> ASGIApp:
-    """`is_open`: other machines may look, too."""
+def create_app(broadcast: Broadcast, names: Collection[str] = ()) -> ASGIApp:
+    """`names`: of this machine, by which others may ask; none: it is for this machine alone."""
 
     async def events(request: Request) -> ASGIApp:
         if broadcast.clients >= MOST_CLIENTS:
@@ -153,15 +148,13 @@ def create_app(broadcast: Broadcast, *, is_open: bool = False) -> ASGIApp:
 
         return answer
 
-    if is_open:
-        _own_names()  # before the first client waits for it
     routes = [
         Route("/", _index),
         Route("/events", events),
         Route(f"/{_plotly_name()}", _plotly),
         *(Route(f"/{name}", partial(_file, name)) for name in _FILES),
     ]
-    return _Guard(Starlette(routes=routes), is_open)
+    return _Guard(Starlette(routes=routes), names)
 
 
 async def _send_events(broadcast: Broadcast, send: Send) -> None:
@@ -181,34 +174,33 @@ class _Guard:
     The page of a site whose name was made to point to this machine would otherwise read the runs.
     """
 
-    def __init__(self, app: ASGIApp, is_open: bool) -> None:
-        self._app, self._is_open = app, is_open
+    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
+        self._app, self._names = app, names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
         if scope["type"] == "http" and not self._is_allowed(scope):
-            app = PlainTextResponse("Ask for this page by the address that was printed.", 403)
+            app = PlainTextResponse(REFUSAL, 403)
         await app(scope, receive, with_headers(send, WATCH_HEADERS))
 
     def _is_allowed(self, scope: Scope) -> bool:
         host = Headers(scope=scope).get("host", "")
         client = scope["client"][0] if scope.get("client") else ""
-        return is_from_here(client, host) or (self._is_open and is_own_name(host))
+        return is_from_here(client, host) or is_one_of(self._names, host)
 
 
-def is_own_name(host: str) -> bool:
+def is_one_of(names: Collection[str], host: str) -> bool:
     """Returns whether a Host header names this machine in a way that no other site can."""
     name = re.sub(r":\d*$", "", host).strip("[]")
     with suppress(ValueError):
         ipaddress.ip_address(name)
-        return True
-    return name.lower() in _own_names()
+        return bool(names)
+    return name.lower() in names
 
 
-@cache
-def _own_names() -> set[str]:
-    # The second one asks a name server, which can take seconds.
-    return {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
+def own_names(host: str) -> set[str]:
+    """Returns the names of this machine, where it listens on `host`; can take seconds."""
+    return {name.lower() for name in ("localhost", host, socket.gethostname(), socket.getfqdn())}
 
 
 _FILES: dict[str, tuple[Callable[[], str], str]] = {

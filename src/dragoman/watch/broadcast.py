@@ -6,7 +6,6 @@ newest of those that changed. Who reads slowly skips what was between.
 
 import asyncio
 import json
-import secrets
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
@@ -30,8 +29,6 @@ class Broadcast:
         self._version = 0
         self._changed = asyncio.Event()
         self._is_closed = False
-        # Event numbers of one server mean nothing to the next one on the same port.
-        self._name = secrets.token_hex(4)
         self.clients = 0
 
     def publish(self, runs: Sequence[Parts]) -> None:
@@ -65,13 +62,13 @@ class Broadcast:
             while not self._is_closed:
                 if self._version > sent:
                     message, sent = self._since(sent), self._version
-                    yield f"id: {self._name}-{sent}\nevent: parts\ndata: {message}\n\n"
+                    yield f"event: parts\ndata: {message}\n\n"
                     continue
                 changed = self._changed
                 try:
                     await asyncio.wait_for(changed.wait(), BEAT_S)
                 except TimeoutError:
-                    yield f"id: {self._name}-{sent}\nevent: beat\ndata: {{}}\n\n"
+                    yield "event: beat\ndata: {}\n\n"
         finally:
             self.clients -= 1
 
@@ -86,7 +83,7 @@ class Broadcast:
             }
             for parts in self._runs
         ]
-        return json.dumps({"whole": version == 0, "runs": runs}, separators=(",", ":"))
+        return json.dumps({"runs": runs}, separators=(",", ":"))
 
     def _wake(self) -> None:
         self._changed.set()

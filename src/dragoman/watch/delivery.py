@@ -163,10 +163,14 @@ class Channel:
         except queue.Full:
             self._complain(f"a notification was dropped: {MOST_WAITING} wait to be delivered")
 
-    def close(self, until: float) -> None:
-        """Delivers what waits, and gives up at the moment `until` of the monotonic clock."""
+    def hurry(self, until: float) -> None:
+        """Makes pauses short, and gives up at the moment `until` of the monotonic clock."""
         self._until = until
         self._closing.set()
+
+    def close(self, until: float) -> None:
+        """Delivers what waits, in a hurry."""
+        self.hurry(until)
         with suppress(queue.Full):
             self._waiting.put(None, timeout=max(0.0, until - time.monotonic()))
             self._thread.join(max(0.0, until - time.monotonic()))

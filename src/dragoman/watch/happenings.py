@@ -27,7 +27,8 @@ def started(at: float, attempt: int, first_step: int, ranks: int, hosts: list[st
 
 def ended(at: float, attempt: int, step: int, state: str, reason: str) -> Happening:
     """`state`: finished, preempted or failed."""
-    text = f"attempt {attempt} {_END_WORDS[state]} after step {count(step)}: {reason}"
+    why = reason.partition("\n")[0]
+    text = f"attempt {attempt} {_END_WORDS[state]} after step {count(step)}: {why}"
     return Happening(at=at, text=text, health=_END_HEALTH[state])
 
 

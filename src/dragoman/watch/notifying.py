@@ -133,6 +133,8 @@ def _follow(
     finally:
         watch.close()
         until = time.monotonic() + LAST_S
+        for channel in channels:  # all, before one of them is waited for
+            channel.hurry(until)
         for channel in channels:
             channel.close(until)
 

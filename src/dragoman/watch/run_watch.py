@@ -88,6 +88,7 @@ class RunWatch:
             if self._identity is not None:
                 self._forget()
                 self._report, self._changes = None, []
+                self._analysis.close()  # what it makes is of the other run
             self._identity = identity
             self._analysis.notice(is_urgent=True)
             if report := _written_report(self._run):
@@ -210,8 +211,6 @@ def _written_report(run: RunDir) -> Report | None:
 def _identity(run: RunDir) -> object:
     """Another one where another run has taken the place of this."""
     state = run.root.stat()
-    try:
-        written_ns = run.id.stat().st_mtime_ns
-    except OSError:
-        written_ns = 0
-    return state.st_dev, state.st_ino, written_ns
+    # A new folder often has the inode of one that was just removed; runs of old have no id.
+    written = run.id if run.id.exists() else run.config
+    return state.st_dev, state.st_ino, written.stat().st_mtime_ns

@@ -58,6 +58,7 @@ def test_the_first_rank_to_fail_gives_the_reason(empty_run):
         (("broken off", "", 5, 10, 7200.0, None), "broke off after step 5 of 10, 2 h before"),
         (("preempted", "a signal", 5, None, 0.0, None), "stopped after step 5: a signal"),
         (("failed", "no memory", 5, None, 0.0, None), "failed after step 5: no memory"),
+        (("failed", "lost\n  it stood at", 5, None, 0.0, None), "after step 5: lost. The same"),
     ],
 )
 def test_each_state_is_told_in_a_sentence(state, words):

@@ -1,7 +1,9 @@
+import errno
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -70,7 +72,6 @@ def timed(run, monkeypatch):
 
 def _note_start(analysis, clock):
     analysis.starts.append(clock.now)
-    analysis._has_news = analysis._is_urgent = False
     analysis._started_at = analysis._ended_at = clock.now
     analysis._cpu_s = 2.0
 
@@ -118,6 +119,16 @@ def test_a_process_that_dies_is_told_of_and_tried_again_later(analysis):
     made = made_by(analysis)
     assert made.report is None
     assert "code -9" in made.error
+
+
+def test_a_full_disk_is_told_of_and_the_report_tried_again(analysis, monkeypatch):
+    def refuse():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(tempfile, "TemporaryFile", refuse)
+        assert "No space left on device" in analysis.poll().error
+    assert made_by(analysis).report is not None
 
 
 WATCHER = """

@@ -22,6 +22,11 @@ def test_ends_are_good_or_bad_news():
     assert health == {"finished": "good", "preempted": "watch", "failed": "poor"}
 
 
+def test_an_end_is_one_line_without_where_each_rank_stood():
+    ended = happenings.ended(1.0, 1, 9, "failed", "lost rank 1\n  it stood at\n    forward")
+    assert ended.text.endswith("after step 9: lost rank 1")
+
+
 def test_a_lost_rank_has_its_name():
     assert "rank 3 on gamma" in happenings.lost(1.0, 1, 3, "gamma").text
     assert happenings.lost(1.0, 1, 3, "").text.endswith("rank 3")

@@ -7,7 +7,7 @@ from webhook_server import SECRET, status, webhook_server
 from dragoman.config import NotifySettings
 from dragoman.errors import ConfigError, RunError, UserError
 from dragoman.rundir import RunDir
-from dragoman.watch import notifying
+from dragoman.watch import delivery, notifying
 from dragoman.watch.messages import Ending, Sent
 from dragoman.watch.notifier import Order
 from dragoman.watch.notifying import Launcher, RunItself, follow, send_trial
@@ -75,6 +75,19 @@ def test_a_server_that_hangs_ends_with_the_time_after_the_end(webhook, monkeypat
     watch = Played(watched(state="finished"))
     (complaint,) = followed(watch, HOOK, EndsAt("finished", Ending(code=0)))
     assert SECRET not in complaint
+
+
+def test_a_server_that_hangs_takes_no_time_from_a_command(webhook, monkeypatch, tmp_path):
+    """Whose pauses become short with the end of the run, too."""
+    monkeypatch.setattr(notifying, "LAST_S", 3.0)
+    monkeypatch.setattr(delivery, "PAUSES_S", (100.0,) * 6)
+    monkeypatch.setattr(delivery, "MOST_LAST_PAUSE_S", 0.01)
+    webhook.hangs = True
+    only_at_first = ("sh", "-c", f"mkdir '{tmp_path}/tried' && exit 1; exit 0")
+    both = HOOK.model_copy(update={"command": only_at_first})
+    watch = Played(watched(state="finished"))
+    (complaint,) = followed(watch, both, EndsAt("finished", Ending(code=0)))
+    assert "http://127.0.0.1" in complaint
 
 
 def ending_of(pipe_input, run_now, launcher=None, **more):

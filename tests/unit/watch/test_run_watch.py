@@ -41,6 +41,19 @@ class Never(AtOnce):
         return None
 
 
+class OneCallLater(AtOnce):
+    """Makes reports beside the watch, as it were."""
+
+    made = None
+
+    def poll(self):
+        made, self.made = self.made, super().poll()
+        return made
+
+    def close(self):
+        self.made = None
+
+
 @pytest.fixture
 def at_once(monkeypatch):
     monkeypatch.setattr(run_watch, "Analysis", AtOnce)
@@ -181,6 +194,29 @@ def test_answers_of_a_run_whose_place_another_has_taken_are_forgotten(run, tmp_p
     assert watched.now.step == 0
     assert {change.before for change in watched.changes} == {""}
     assert len({change.key for change in watched.changes}) == len(watched.changes)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_report_that_was_begun_of_another_run_is_not_shown(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_watch, "Analysis", OneCallLater)
+    other = new_run(tmp_path / "other")
+    append(run, [start(-50.0), *training(1, 20)])
+    watch = RunWatch(run)
+    assert watch.refresh().report is None
+    run.root.rename(tmp_path / "elsewhere")
+    other.root.rename(run.root)
+    assert watch.refresh().report is None
+    assert watch.refresh().report.state.step == 0
+
+
+@pytest.mark.usefixtures("at_once")
+def test_without_an_id_another_run_in_the_same_folder_is_told_by_its_settings(run):
+    append(run, [start(-50.0), *training(1, 20)])
+    watch = RunWatch(run)
+    assert watch.refresh().now.step == 20
+    shutil.rmtree(run.events)  # the folder itself stays, as where its inode is used again
+    os.utime(run.config, (5, 5))
+    assert watch.refresh().now.step == 0
 
 
 @pytest.mark.usefixtures("at_once")
