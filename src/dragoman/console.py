@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 QUIET_S = 2.0
 PLAIN_EVERY_S = 5.0
+WAITING_S = 0.5
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """All but tabs and line feeds."""
 
@@ -116,6 +118,22 @@ class _Complaints(logging.Handler):
             print(f"{kind}: {self.format(record)}", file=sys.stderr, flush=True)
 
 
+class KeepingHandler(logging.Handler):
+    """A handler that is also given what a terminal shows for a moment only, and last errors."""
+
+    def keep(self, text: str) -> None:
+        raise NotImplementedError
+
+    def keep_last_error(self, text: str) -> None:
+        """Takes no lock that another thread may hold."""
+        raise NotImplementedError
+
+
+def _keeping() -> list[KeepingHandler]:
+    handlers = logging.getLogger("dragoman").handlers
+    return [handler for handler in handlers if isinstance(handler, KeepingHandler)]
+
+
 def write_last_error(text: str) -> None:
     """Writes an error before `os._exit`, past logging and buffers.
 
@@ -123,6 +141,8 @@ def write_last_error(text: str) -> None:
     """
     with suppress(OSError):
         os.write(2, f"error: {text}\n".encode(errors="backslashreplace"))
+    for handler in _keeping():
+        handler.keep_last_error(text)
 
 
 def duration(seconds: float) -> str:
@@ -153,9 +173,12 @@ class Progress:
         self._console = _error_console if to_stderr else _console
         self._is_shown = _is_shown()
         self._done = 0
+        self._lock = threading.Lock()
         self._begun = time.monotonic()
         self._next_show = self._begun + QUIET_S
         self._bar: rich.progress.Progress | None = None
+        # Reading the clock for each of millions of pairs would be slow.
+        self._look_every = 256 if total is None or total > 256 * 256 else 1
 
     def __enter__(self) -> "Progress":
         return self
@@ -167,38 +190,73 @@ class Progress:
             self._bar.stop()
 
     def advance(self, amount: int = 1) -> None:
-        self._done += amount
-        if self._done % 256 and amount == 1:
-            return  # reading the clock for each of millions of pairs would be slow
-        now = time.monotonic()
-        if now < self._next_show:
-            return
-        if self._is_shown and self._console.is_terminal:
-            self._next_show = now + 0.1
-            self._draw_bar()
-        else:
+        """Counts what is done, and shows it if it is time; from any thread."""
+        with self._lock:
+            self._done += amount
+            if amount == 1 and self._done % self._look_every:
+                return
+            now = time.monotonic()
+            if now < self._next_show:
+                return
+            if self._is_shown and self._console.is_terminal:
+                self._next_show = now + 0.1
+                self._draw_bar()
+                return
             self._next_show = now + PLAIN_EVERY_S
-            of_total = f" of {self._total:,}" if self._total else ""
-            rate = self._done / (now - self._begun)
-            text = f"{self._title}: {self._done:,}{of_total} {self._unit} ({rate:,.0f}/s)"
-            if self._is_shown:
-                self._console.print(text, markup=False)
-            else:
-                logger.info(text)
+            text = self._plain_line(now - self._begun)
+        if self._is_shown:
+            self._console.print(text, markup=False)
+        else:
+            logger.info(text)
+
+    @contextmanager
+    def shown_while_waiting(self) -> Iterator[None]:
+        """While open, it is also shown when nothing advances, as during a long download."""
+        has_ended = threading.Event()
+
+        def show() -> None:
+            while not has_ended.wait(WAITING_S):
+                self.advance(0)
+
+        thread = threading.Thread(target=show, name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            has_ended.set()
+            thread.join()
+
+    def _plain_line(self, seconds: float) -> str:
+        rate = self._done / seconds
+        of_total = f" of {self._amount(self._total)}" if self._total else ""
+        text = f"{self._title}: {self._amount(self._done)}{of_total} {self._shown_unit}"
+        text += f" ({self._amount(rate)}/s)"
+        if self._total and 0 < self._done <= self._total:
+            text += f", {duration((self._total - self._done) / rate)} left"
+        return text
+
+    def _amount(self, value: float) -> str:
+        return f"{value / 1e6:,.1f}" if self._unit == "bytes" else f"{value:,.0f}"
+
+    @property
+    def _shown_unit(self) -> str:
+        return "MB" if self._unit == "bytes" else self._unit
 
     def _draw_bar(self) -> None:
         if self._bar is None:
             self._bar = rich.progress.Progress(
                 rich.progress.TextColumn("{task.description}"),
                 rich.progress.BarColumn(),
-                rich.progress.TextColumn("{task.completed:,.0f} {task.fields[unit]}"),
+                rich.progress.TextColumn("{task.fields[done]} {task.fields[unit]}"),
                 rich.progress.TimeRemainingColumn(),
                 console=self._console,
                 transient=True,
             )
-            self._bar.add_task(self._title, total=self._total, unit=self._unit)
+            self._bar.add_task(self._title, total=self._total, unit=self._shown_unit, done="")
             self._bar.start()
-        self._bar.update(rich.progress.TaskID(0), completed=self._done)
+        of_total = f" of {self._amount(self._total)}" if self._total else ""
+        done = f"{self._amount(self._done)}{of_total}"
+        self._bar.update(rich.progress.TaskID(0), completed=self._done, done=done)
 
 
 class StatusLine:
@@ -208,20 +266,26 @@ class StatusLine:
         self._console = _error_console if to_stderr else _console
         self._to_stderr = to_stderr
         self._in_place = _is_shown() and self._console.is_terminal
+        self._plain_every_s = plain_every_s
         self._every_s = 0.2 if self._in_place else plain_every_s
-        self._next_show = 0.0
+        self._next_show = self._next_keep = 0.0
         self._shown = False
 
     def is_due(self) -> bool:
         return time.monotonic() >= self._next_show
 
     def show(self, text: str) -> None:
-        self._next_show = time.monotonic() + self._every_s
+        now = time.monotonic()
+        self._next_show = now + self._every_s
         if self._in_place:
             self.clear()
             self._stream.write(text[: self._console.width - 1])
             self._stream.flush()
             self._shown = True
+            if now >= self._next_keep:
+                self._next_keep = now + self._plain_every_s
+                for handler in _keeping():
+                    handler.keep(text)
         elif self._to_stderr and _is_shown():
             self._console.print(text, markup=False)
         else:
