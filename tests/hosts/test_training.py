@@ -16,6 +16,7 @@ from dragoman.telemetry.record.log_file import LOG_NAME
 pytestmark = pytest.mark.timeout(240)
 
 WRITERS = {"launcher", "node1-agent", "node1-rank-0000", "node2-agent", "node2-rank-0001"}
+TENSORBOARD = ["--set", "telemetry.tensorboard=true"]
 THREE_RANKS = ["--set", "training.micro_batch_tokens=150"]
 
 
@@ -35,7 +36,7 @@ def test_two_hosts_train_like_one_machine_and_everything_comes_home(
     digits, host_list, processes_of, tmp_path
 ):
     run = tmp_path / "runs" / "far"
-    done = dragoman("train", digits, "--run", run, "--hosts", host_list(2))
+    done = dragoman("train", digits, "--run", run, "--hosts", host_list(2), *TENSORBOARD)
     assert done.returncode == 0, done.stderr
     assert "copying" in done.stdout
     assert "node1 0 | finished at step 20" in done.stdout
@@ -127,7 +128,8 @@ def test_when_the_launcher_is_killed_the_hosts_save_and_end(
 
 def test_logs_come_home_after_a_worker_was_killed(digits, host_list, processes_of, tmp_path):
     run = tmp_path / "runs" / "killed"
-    process = start_dragoman("train", digits, "--run", run, "--hosts", host_list(2), *ENDLESS)
+    command = ["train", digits, "--run", run, "--hosts", host_list(2), *ENDLESS, *TENSORBOARD]
+    process = start_dragoman(*command)
     wait_for_step(run, 3)
     names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in processes_of("node2")}
     (worker,) = (pid for pid, name in names.items() if name == "dragoman-1")

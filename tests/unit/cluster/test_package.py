@@ -82,8 +82,8 @@ def test_an_extra_is_pinned_where_it_is_installed_and_conditions_stay(monkeypatc
         (["cleaning.languages=true"], ["language", "tensorboard"]),
     ],
 )
-def test_a_recipe_s_settings_say_which_extras_it_needs(digits, settings, extras):
-    assert extras_for(load_config(digits, settings)) == extras
+def test_a_recipe_s_settings_say_which_extras_it_needs(settings, extras):
+    assert extras_for(load_config("demo", settings)) == extras
 
 
 @pytest.mark.parametrize(

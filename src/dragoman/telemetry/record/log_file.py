@@ -5,6 +5,7 @@ them, in UTC: `node2-rank-0001-20261118T093000Z.log`. A file that is full is fol
 Of one writer the first file is kept, which shows how it all began, and the newest ones.
 """
 
+import calendar
 import logging
 import os
 import re
@@ -31,6 +32,7 @@ MOST_WAITING_LINES = 1000
 """Lines that wait for their run directory, or for room; of more, the oldest are lost."""
 LAST_S = 5.0
 """How long a disk may take for the last lines of a process."""
+TIME = "%Y%m%dT%H%M%SZ"
 LOG_NAME = re.compile(r"(?P<writer>\w[\w.:-]*)-\d{8}T\d{6}Z\.log")
 
 
@@ -112,13 +114,13 @@ class LogFile:
     def _begin_file(self) -> None:
         self._end_file()
         self._run.logs.mkdir(exist_ok=True)  # not a run that was removed meanwhile
-        at, flags = time.time(), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        while self._descriptor is None:
-            began = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
-            with suppress(FileExistsError):  # a start before this one, in the same second
-                path = self._run.logs / f"{self._writer}-{began}.log"
-                self._descriptor = os.open(path, flags, 0o666)
-            at += 1
+        at = time.time()
+        if earlier := _files_of(self._run.logs, self._writer):  # the order of names is that of time
+            newest = earlier[-1].stem.removeprefix(f"{self._writer}-")
+            at = max(at, calendar.timegm(time.strptime(newest, TIME)) + 1)
+        path = self._run.logs / f"{self._writer}-{time.strftime(TIME, time.gmtime(at))}.log"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self._descriptor = os.open(path, flags, 0o666)
         remove_excess(self._run.logs, self._writer)
 
     def _end_file(self) -> None:
@@ -130,10 +132,14 @@ class LogFile:
 def remove_excess(logs: Path, writer: str) -> None:
     """Removes files of this writer until there are no more than allowed: neither the first nor the
     newest ones."""
-    named = ((LOG_NAME.fullmatch(path.name), path) for path in logs.glob("*.log"))
-    files = sorted(path for found, path in named if found and found["writer"] == writer)
-    for path in files[1 : 1 - MOST_FILES]:
+    for path in _files_of(logs, writer)[1 : 1 - MOST_FILES]:
         path.unlink(missing_ok=True)
+
+
+def _files_of(logs: Path, writer: str) -> list[Path]:
+    """Returns the files of a writer, oldest first."""
+    named = ((LOG_NAME.fullmatch(path.name), path) for path in logs.glob("*.log"))
+    return sorted(path for found, path in named if found and found["writer"] == writer)
 
 
 class LogFileHandler(KeepingHandler):
