@@ -127,6 +127,22 @@ class _Complaints(logging.Handler):
             print(f"{kind}: {self.format(record)}", file=sys.stderr, flush=True)
 
 
+class KeepingHandler(logging.Handler):
+    """A handler that is also given what a terminal shows for a moment only, and last errors."""
+
+    def keep(self, text: str) -> None:
+        raise NotImplementedError
+
+    def keep_last_error(self, text: str) -> None:
+        """Takes no lock that another thread may hold."""
+        raise NotImplementedError
+
+
+def _keeping() -> list[KeepingHandler]:
+    handlers = logging.getLogger("dragoman").handlers
+    return [handler for handler in handlers if isinstance(handler, KeepingHandler)]
+
+
 def write_last_error(text: str) -> None:
     """Writes an error before `os._exit`, past logging and buffers.
 
@@ -134,6 +150,8 @@ def write_last_error(text: str) -> None:
     """
     with suppress(OSError):
         os.write(2, f"error: {text}\n".encode(errors="backslashreplace"))
+    for handler in _keeping():
+        handler.keep_last_error(text)
 
 
 def duration(seconds: float) -> str:
@@ -170,10 +188,12 @@ class Progress:
         self._console = _error_console if to_stderr else _console_of_lines()
         self._is_shown = _is_shown()
         self._done = 0
+        self._lock = threading.Lock()
         self._begun = time.monotonic()
         self._next_show = self._begun + QUIET_S
         self._bar: rich.progress.Progress | None = None
-        self._showing = threading.Lock()
+        # Reading the clock for each of millions of pairs would be slow.
+        self._look_every = 256 if total is None or total > 256 * 256 else 1
 
     def __enter__(self) -> "Progress":
         return self
@@ -202,18 +222,21 @@ class Progress:
             ticker.join()
 
     def advance(self, amount: int = 1) -> None:
-        """Counts work that was done; 0: none, but it is time to show how long it takes."""
-        self._done += amount
-        if not self._done % 256 or amount != 1:
-            self._show()  # reading the clock for each of millions of pairs would be slow
+        """Counts work that was done, from any thread; 0: none, but it may be time to show it."""
+        with self._lock:
+            self._done += amount
+            is_due = amount != 1 or self._done % self._look_every == 0
+        if is_due:
+            self._show()
 
     def reach(self, done: int) -> None:
         """Sets how much was done so far."""
-        self._done = done
+        with self._lock:
+            self._done = done
         self._show()
 
     def _show(self) -> None:
-        with self._showing:  # by whoever advances, or by the clock
+        with self._lock:  # by whoever advances, or by the clock
             now = time.monotonic()
             if now < self._next_show:
                 return
@@ -222,7 +245,7 @@ class Progress:
                 self._draw_bar(now)
                 return
             self._next_show = now + PLAIN_EVERY_S
-            rate = f" ({self._done / (now - self._begun):,.0f}/s)" if self._unit else ""
+            rate = f" ({self._amount(self._done / (now - self._begun))}/s)" if self._unit else ""
             words = [f"{self._title}: {self._counted(now)}{rate}", self._left(now)]
             text = ", ".join(filter(None, words))
             if self._is_shown:
@@ -235,8 +258,12 @@ class Progress:
             return duration(now - self._begun)
         total = ""
         if self._total and self._done <= self._total:
-            total = f" of {'about ' if self._is_about else ''}{self._total:,}"
-        return f"{self._done:,}{total} {self._unit}"
+            total = f" of {'about ' if self._is_about else ''}{self._amount(self._total)}"
+        unit = "MB" if self._unit == "bytes" else self._unit
+        return f"{self._amount(self._done)}{total} {unit}"
+
+    def _amount(self, value: float) -> str:
+        return f"{value / 1e6:,.1f}" if self._unit == "bytes" else f"{value:,.0f}"
 
     def _left(self, now: float) -> str:
         """Returns the time left, if as much as so far is done in the same time; empty: unknown."""
@@ -289,20 +316,26 @@ class StatusLine:
         self._console = _error_console if to_stderr else _console
         self._to_stderr = to_stderr
         self._in_place = _is_shown() and self._console.is_terminal
+        self._plain_every_s = plain_every_s
         self._every_s = 0.2 if self._in_place else plain_every_s
-        self._next_show = 0.0
+        self._next_show = self._next_keep = 0.0
         self._shown = False
 
     def is_due(self) -> bool:
         return time.monotonic() >= self._next_show
 
     def show(self, text: str) -> None:
-        self._next_show = time.monotonic() + self._every_s
+        now = time.monotonic()
+        self._next_show = now + self._every_s
         if self._in_place:
             self.clear()
             self._stream.write(text[: self._console.width - 1])
             self._stream.flush()
             self._shown = True
+            if now >= self._next_keep:
+                self._next_keep = now + self._plain_every_s
+                for handler in _keeping():
+                    handler.keep(text)
         elif self._to_stderr and _is_shown():
             self._console.print(text, markup=False)
         else:

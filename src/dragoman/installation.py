@@ -2,12 +2,16 @@
 
 import importlib.metadata
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 PACKAGE = "dragoman"
+SETUP_COMMAND = "DRAGOMAN_SETUP_COMMAND"
+"""The environment variable in which a launcher gives workers on other hosts the command that
+installs there what a run needs: it is typed where the run was started."""
 
 
 def install_command(extra: str) -> str:
@@ -16,6 +20,8 @@ def install_command(extra: str) -> str:
     A clone is installed again from its folder: the package index would bring other code, or has
     none of this name.
     """
+    if setup := os.environ.get(SETUP_COMMAND):
+        return setup
     folder = _folder()
     what = [f"{PACKAGE}[{extra}]"] if folder is None else ["--editable", f"{folder}[{extra}]"]
     return shlex.join([sys.executable, "-m", "pip", "install", *what])

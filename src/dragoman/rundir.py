@@ -69,6 +69,11 @@ class RunDir:
         return self.root / "tensorboard"
 
     @property
+    def logs(self) -> Path:
+        """What every process of the run has logged, in files of its own."""
+        return self.root / "logs"
+
+    @property
     def checkpoints(self) -> Path:
         return self.root / "checkpoints"
 
@@ -113,7 +118,7 @@ def is_own_file(run: RunDir, path: Path) -> bool:
     folders = [
         folder.resolve()
         for folder in (
-            *(run.checkpoints, run.events, run.tensorboard),
+            *(run.checkpoints, run.events, run.tensorboard, run.logs),
             *(run.converted, run.references.parent),
         )
     ]

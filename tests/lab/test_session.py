@@ -2,10 +2,11 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
-from labs import skip_without_lab
+from labs import new_name, skip_without_lab
 from processes import dragoman, start_dragoman
 
 from dragoman.lab import lab_names
@@ -40,6 +41,27 @@ def test_a_command_finds_the_host_list_and_its_exit_code_is_ours():
     assert done.returncode == 7
     assert 'name = "node2"' in done.stdout
     assert is_gone(done.stdout.splitlines()[-1])
+
+
+def test_a_lab_has_the_name_that_it_is_given_and_another_s_is_left_alone():
+    name = new_name()
+    again = f"{sys.executable} -m dragoman lab run --name {name} --nodes 1 -- true"
+    done = dragoman(
+        *("lab", "run", "--nodes", "1", "--name", name, "--", "sh", "-c"),
+        f"{again}; echo $?; ls -d {{hosts}}",
+    )
+    code, hosts = done.stdout.split()
+    assert (code, Path(hosts).parent.name) == ("2", name)
+    assert f"lab {name} is already up" in done.stderr
+    assert is_gone(hosts)
+
+
+def test_the_readme_s_command_runs_with_nothing_on_the_path():
+    bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
+    bare |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    done = dragoman(*("lab", "run", "--nodes", "1", "--", "dragoman", "train", "--help"), env=bare)
+    assert done.returncode == 0, done.stderr
+    assert "dragoman train" in done.stdout
 
 
 def test_a_command_that_does_not_exist_is_named():

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from dragoman import installation
-from dragoman.installation import install_command
+from dragoman.installation import SETUP_COMMAND, install_command
 
 
 @pytest.fixture
@@ -45,6 +45,12 @@ def test_a_clone_is_installed_from_its_folder(recorded):
 def test_a_folder_that_was_copied_from_is_not_relied_on(recorded, origin):
     recorded(origin)
     assert install_command("moses").endswith("install 'dragoman[moses]'")
+
+
+def test_a_host_of_a_run_gets_it_from_where_the_run_was_started(monkeypatch):
+    command = "dragoman setup runs/a/config.toml --hosts 'my hosts.toml'"
+    monkeypatch.setenv(SETUP_COMMAND, command)
+    assert install_command("tensorboard") == command
 
 
 def test_code_that_was_never_installed_is_a_clone(monkeypatch):

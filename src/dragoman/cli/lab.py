@@ -49,17 +49,24 @@ def up(
 
 @lab.command()
 def run(
-    command: Command, nodes: Nodes = 2, rate: Rate = "none", node_rate: NodeRates = None
+    command: Command,
+    nodes: Nodes = 2,
+    rate: Rate = "none",
+    node_rate: NodeRates = None,
+    name: Annotated[
+        str, typer.Option("--name", help="Name of the lab; by default one that is free.")
+    ] = "",
 ) -> None:
     """Create a lab for one command, which finds the host list in $DRAGOMAN_LAB_HOSTS.
 
-    {hosts} in the command is replaced by it. The exit code is the command's.
+    {hosts} in the command is replaced by it. The exit code is the command's. dragoman and python
+    in it are those that run this.
 
     Example: dragoman lab run --nodes 2 --rate 1gbit -- dragoman train RECIPE --hosts {hosts}
     """
     from dragoman.lab.session import run_in_lab
 
-    sys.exit(run_in_lab(command, nodes, rate, _node_rates(node_rate)))
+    sys.exit(run_in_lab(command, nodes, rate, _node_rates(node_rate), name))
 
 
 @lab.command("exec")

@@ -148,7 +148,9 @@ def _start(
         try:
             with orders() as given:
                 code = train_in_workers(
-                    config, run, workers, cluster, oversubscribe, given, outlook=outlook
+                    *(config, run, workers, cluster, oversubscribe, given),
+                    outlook=outlook,
+                    typed=sys.argv[1:],
                 )
         except (UserError, NotStartedError):
             if is_new:

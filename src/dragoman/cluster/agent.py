@@ -14,6 +14,7 @@ import logging
 import os
 import queue
 import select
+import shlex
 import signal
 import socket
 import threading
@@ -33,7 +34,9 @@ from dragoman.console import console_output
 from dragoman.distributed.launchers import host_name, worker_variables
 from dragoman.distributed.stop_reason import StopReason
 from dragoman.errors import DragomanError, UserError, storage_errors
-from dragoman.rundir import write_whole
+from dragoman.rundir import RunDir, write_whole
+from dragoman.telemetry.record.log_file import LogFile, agent_writer
+from dragoman.telemetry.record.redaction import secret_values
 
 logger = logging.getLogger("dragoman.cluster.agent")  # it runs as __main__
 
@@ -126,6 +129,8 @@ class Agent:
         self._deadline = float("inf")
         """When workers that are still running are killed."""
         self._outputs: list[threading.Thread] = []
+        self._log: LogFile | None = None
+        """Of the current job, if it belongs to a run."""
 
     def run(self) -> int:
         """Runs jobs until the launcher is gone or done; returns the exit code of the last job."""
@@ -140,6 +145,7 @@ class Agent:
             self._kill_workers()
             if self._zygote:
                 self._zygote.close()
+            self._end_log()
             if self._relay:
                 self._relay.close()
             self._stop_reason.close()
@@ -206,6 +212,13 @@ class Agent:
                 os.chdir(Path(job.folder).expanduser())
         for name, content in job.files.items():
             write_whole(Path(name), content)
+        self._end_log()
+        if job.run and not job.only_warm_up:
+            run, host = RunDir(Path(job.run).absolute()), host_name(job.environment)
+            secrets = [job.secret, *secret_values(environment_of(job))]
+            self._log = LogFile(run, agent_writer(host), secrets, job.run_id)
+            ranks = f"rank {job.first_rank} to {job.first_rank + job.workers - 1}"
+            self._keep(f"starting {ranks}: {shlex.join(['dragoman', *job.arguments])}")
         if self._records:
             self._records.follow(job)
         self._store_port = job.store_port
@@ -262,7 +275,17 @@ class Agent:
         assert self._relay
         with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
             for line in lines:
+                self._keep(f"rank {rank} | {line.rstrip()}")
                 self._relay(rank=rank, line=line.rstrip("\n"))
+
+    def _keep(self, text: str) -> None:
+        if log := self._log:  # another thread may end it
+            log.write(text)
+
+    def _end_log(self) -> None:
+        if self._log:
+            self._log.close()
+            self._log = None
 
     def _born(self, name: str, pid: int) -> None:
         for worker in self._workers:
@@ -277,6 +300,8 @@ class Agent:
         for worker in self._workers:
             if worker.pid == pid and not worker.has_ended:
                 worker.code = code
+                how = f"was ended by {signal_name(-code)}" if code < 0 else f"ended, code {code}"
+                self._keep(f"rank {worker.rank} {how}")
                 if code and self._first_failed is None:
                     self._first_failed = worker
                     self._end_soon()
@@ -297,6 +322,7 @@ class Agent:
             what = f"was stopped for {STOPPED_S:.0f} s, and ended"
         self._zygote.fork_witness(self._store_port, self._job.secret, worker.rank, what)
         text = f"rank {worker.rank} on {host_name(self._job.environment)} {what}"
+        self._keep(f"error: {text}")
         if self._relay:
             self._relay(killed=worker.rank, line=text)
         else:
@@ -320,6 +346,7 @@ class Agent:
     def _stop(self, reason: str) -> None:
         if not self._is_stopping:  # the first reason stays
             self._stop_reason.write(reason)
+            self._keep(f"{reason}; the workers finish their step and save")
         self._is_stopping = True
         self._deadline = min(self._deadline, time.monotonic() + SAVING_S)
         for worker in self._workers:
@@ -358,6 +385,7 @@ class Agent:
         for thread in self._outputs:
             thread.join(timeout=1.0)  # the last lines are on their way through the pipes
         self._outputs.clear()
+        self._end_log()
         if self._records:
             self._records.send_new()
         if self._relay:
@@ -374,6 +402,7 @@ class Agent:
         return self._first_failed.code
 
     def _report_error(self, message: str) -> None:
+        self._keep(f"error: {message}")
         if self._relay:
             self._relay(error=message)
         else:

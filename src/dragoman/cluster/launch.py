@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType, MappingProxyType
@@ -19,13 +19,15 @@ from typing import IO
 
 import psutil
 
+from dragoman.checkpoints.run_id import run_id
 from dragoman.cluster.job import Job, stop_line
 from dragoman.cluster.probe import cuda_devices
 from dragoman.cluster.worker_log import WorkerLog
 from dragoman.cluster.zygote import signal_name
 from dragoman.distributed.stop_reason import reason_of_signal
 from dragoman.errors import RunError, UserError
-from dragoman.training.manifest import START_FOLDER, START_OPTIONS
+from dragoman.rundir import RunDir
+from dragoman.training.manifest import START_COMMAND, START_FOLDER, START_OPTIONS
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +84,7 @@ def launch_local(
     given: Orders,
     log: WorkerLog | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
+    run: RunDir | None = None,
 ) -> int:
     """Runs `dragoman ARGUMENTS` as `workers` ranks.
 
@@ -89,7 +92,7 @@ def launch_local(
 
     A first order lets the workers finish their step and save; a second kills them. Their output
     goes to `log` if given, else to the output of this process. `variables` are added to their
-    environment.
+    environment. Their agent keeps a log in `run`.
     """
     output = subprocess.PIPE if log else None
     agent = subprocess.Popen(
@@ -102,7 +105,7 @@ def launch_local(
         start_new_session=True,  # Ctrl-C reaches this process alone, which passes it on in order
     )
     assert agent.stdin
-    send_line(agent.stdin, local_job(arguments, workers, variables).to_line())
+    send_line(agent.stdin, local_job(arguments, workers, variables, run).to_line())
     with agent, log.following(agent) if log else nullcontext():
         while (code := agent.poll()) is None:
             with suppress(subprocess.TimeoutExpired):
@@ -143,7 +146,10 @@ def check_devices(workers: int, cuda: int, cores: int, where: str) -> None:
 
 
 def local_job(
-    arguments: list[str], workers: int, variables: Mapping[str, str] = MappingProxyType({})
+    arguments: list[str],
+    workers: int,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    run: RunDir | None = None,
 ) -> Job:
     return Job(
         arguments,
@@ -151,15 +157,26 @@ def local_job(
         secret=new_secret(),
         # Workers of one machine need no other interface.
         environment={"GLOO_SOCKET_IFNAME": _loopback_interface(), **user_set(), **variables},
+        run=str(run.root) if run else "",
+        run_id=run_id(run) if run else "",
     )
 
 
-def start_variables(hosts: str, workers: int | None, oversubscribe: bool) -> dict[str, str]:
-    """Returns what the workers record of how they were started: where the same command goes on."""
+def start_variables(
+    hosts: str, workers: int | None, oversubscribe: bool, command: Sequence[str] = ()
+) -> dict[str, str]:
+    """Returns what the workers record of how they were started: where the same command goes on.
+
+    `command` is what was typed, if anything was.
+    """
     options = ["--hosts", hosts] if hosts else []
     options += ["--workers", str(workers)] if workers else []
     options += ["--oversubscribe"] if oversubscribe else []
-    return {START_OPTIONS: shlex.join(options), START_FOLDER: str(Path.cwd())}
+    return {
+        START_OPTIONS: shlex.join(options),
+        START_FOLDER: str(Path.cwd()),
+        START_COMMAND: shlex.join(command),
+    }
 
 
 def new_secret() -> str:

@@ -79,7 +79,7 @@ class RecordSender:
         with self._lock:
             if self._tail and self._relay.has_room:
                 for piece in self._tail.new_pieces():
-                    self._relay(record=piece.name, begin=piece.begin, text=piece.text)
+                    self._relay(**piece.to_message())
 
     def _send(self) -> None:
         while True:

@@ -2,10 +2,11 @@
 
 import logging
 import secrets
-import threading
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from dragoman.checkpoints.names import point_to
@@ -13,7 +14,7 @@ from dragoman.checkpoints.run_id import run_id
 from dragoman.cluster.elastic import HostPoller, start_until_done
 from dragoman.cluster.hosts import Cluster, Host
 from dragoman.cluster.job import Job, first_ranks
-from dragoman.cluster.launch import Orders, new_secret, start_variables, user_set
+from dragoman.cluster.launch import Orders, new_secret, user_set
 from dragoman.cluster.outlook import NoOutlook, Outlook
 from dragoman.cluster.preflight import (
     Facts,
@@ -30,6 +31,7 @@ from dragoman.config import Config, dump_config
 from dragoman.console import Progress
 from dragoman.distributed.launchers import HOST_NAME
 from dragoman.errors import DragomanError, RunError
+from dragoman.installation import SETUP_COMMAND
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
@@ -48,11 +50,13 @@ def train_on_hosts(
     oversubscribe: bool,
     given: Orders,
     outlook: Outlook | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Checks the hosts, copies what is missing, trains, and fetches the results.
 
-    `outlook` may look ahead before the first start, and refuse it. Returns the exit code of the
-    first host that failed, or 0."""
+    `outlook` may look ahead before the first start, and refuse it. `variables` are added to the
+    workers' environment. Returns the exit code of the first host that failed, or 0.
+    """
     outlook = outlook or NoOutlook()
     token = f".home-{secrets.token_hex(8)}"
     (run.root / token).touch()
@@ -60,7 +64,8 @@ def train_on_hosts(
         logger.info(f"checking {', '.join(host.name for host in cluster.hosts)}")
         with agents_of_a_run(Receiver(run, outlook)) as agents:
             ready, outcome = run_until_done(
-                config, run, cluster, workers, oversubscribe, token, given, agents, outlook
+                *(config, run, cluster, workers, oversubscribe, token, given, agents, outlook),
+                variables,
             )
         if ready is None:
             return 0  # asked to stop before anything had started
@@ -89,6 +94,7 @@ def run_until_done(
     given: Orders,
     agents: Agents,
     outlook: Outlook,
+    variables: Mapping[str, str],
 ) -> tuple[Ready | None, Outcome]:
     prepared = prepared_there(config)
     foreseen: list[tuple[Ready, Mapping[str, str]]] = []
@@ -114,12 +120,11 @@ def run_until_done(
                 f"  {host.name}: {ready.workers[host.name]} worker(s), "
                 f"{interface.address} on {interface.name}"
             )
-        variables = start_variables(cluster.given, workers, oversubscribe)
         before, of_forecast = foreseen[0]
         # Only for the hosts for which it was made; a zygote may have kept that of an earlier start.
         holds = before.workers == ready.workers
-        variables |= of_forecast if holds else dict.fromkeys(of_forecast, "")
-        jobs = jobs_of(ready, config, run, token, variables)
+        of_forecast = of_forecast if holds else dict.fromkeys(of_forecast, "")
+        jobs = jobs_of(ready, config, run, token, {**variables, **of_forecast})
         return agents.run(ready.cluster, jobs, given, poller.has_found)
 
     def probe_host(host: Host) -> Facts | None:
@@ -160,6 +165,7 @@ def jobs_of(
         update={"data": config.data.model_copy(update={"prepared": prepared})}
     )
     identity = run_id(run)
+    setup = shlex.join(["dragoman", "setup", str(run.config), "--hosts", cluster.given])
     return [
         Job(
             ["train", recipe, "--run", run_there(run)],
@@ -168,7 +174,12 @@ def jobs_of(
             start,
             first_rank=first,
             ranks=ready.ranks,
-            environment={**worker_environment(ready, host), **variables, RUN_ID: identity},
+            environment={
+                **worker_environment(ready, host),
+                **variables,
+                RUN_ID: identity,
+                SETUP_COMMAND: setup,
+            },
             folder=host.folder,
             files={recipe: dump_config(there)},
             run=run_there(run),
@@ -202,14 +213,16 @@ def bring_data(
     missing = ready.cluster.model_copy(
         update={"hosts": tuple(host for host in ready.cluster.hosts if host.name in lacking)}
     )
-    with Progress("copying data", "bytes", size * len(lacking)) as progress:
-        lock = threading.Lock()
+    total = size * len(lacking)
+    with (
+        Progress("copying data", "bytes", total) as progress,
+        progress.ticking(),
+    ):
 
         def advance(amount: int) -> None:
             if is_stopping():
                 raise RunError("stopped while copying data; the same command copies it again")
-            with lock:
-                progress.advance(amount)
+            progress.advance(amount)
 
         on_all(
             missing,
@@ -241,9 +254,11 @@ class Receiver:
                 logger.info(f"{host.name} {rank} | {line}")
             case {"killed": int(rank), "line": str(line)}:
                 logger.info(f"{host.name} {rank} | error: {line}")
-            case {"record": str(name), "begin": begin, "text": str(text)}:
-                self._records.add(RecordPiece(name, begin, text))
+            case {"record": str(name), "begin": _, "text": str(text)}:
+                self._records.add(RecordPiece.from_message(message))
                 self._outlook.record_came(host.name, name, text)
+            case {"record": str(), "begin": _, "base64": str()}:
+                self._records.add(RecordPiece.from_message(message))
             case {"dropped": int(lines)}:
                 logger.info(f"{host.name} | {lines:,} lines of output were lost in transit")
 

@@ -1,17 +1,18 @@
 """`dragoman setup`: installs this very version on every host, in parallel."""
 
 import logging
+import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dragoman.cluster.hosts import ENVIRONMENT, Cluster, Host
-from dragoman.cluster.package import pins, write_wheel
+from dragoman.cluster.package import packages_needed, pins, write_wheel
 from dragoman.cluster.preflight import on_all
 from dragoman.cluster.ssh import ask, failure, quoted, ssh_command
-from dragoman.console import duration
+from dragoman.console import Progress, duration
 from dragoman.errors import RunError, UserError
 from dragoman.version import code_hash
 
@@ -19,26 +20,65 @@ logger = logging.getLogger(__name__)
 
 NO_PYTHON = 71
 """Our exit code for a host without a suitable Python."""
-LOG_EVERY_S = 10.0
-
-Log = Callable[[str], None]
+_LOOKED_AT = re.compile(r"\s*(Collecting|Requirement already satisfied:) ([\w.-]+)")
 
 
-def set_up(cluster: Cluster) -> None:
+class PipSteps:
+    """Counts how far pip is on one host, from the lines that it prints.
+
+    It looks at each package, which may mean to download it, and installs all of them at the end
+    without a word; that counts as much.
+    """
+
+    def __init__(self, packages: int, advance: Callable[[int], None]) -> None:
+        self.left = 2 * packages
+        self._installing, self._advance = packages, advance
+        self._seen: set[str] = set()
+
+    def read(self, line: str) -> None:
+        found = _LOOKED_AT.match(line)
+        if found and found[2] not in self._seen and self.left > self._installing:
+            self._seen.add(found[2])
+            self._go(1)
+
+    def end(self) -> None:
+        self._go(self.left)
+
+    def _go(self, steps: int) -> None:
+        self.left -= steps
+        self._advance(steps)
+
+
+def set_up(cluster: Cluster, extras: Sequence[str] = ()) -> None:
     """Installs on all hosts, then checks that each runs the same code as this machine."""
-    width = max(len(host.name) for host in cluster.hosts)
-    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+    wanted = pins(extras)
+    packages = packages_needed(wanted)
+    steps = 2 * packages * len(cluster.hosts)
+    with (
+        tempfile.TemporaryDirectory(prefix="dragoman-") as folder,
+        Progress("installing", "steps", steps) as progress,
+        progress.ticking(),
+    ):
         wheel = write_wheel(Path(folder))
-        on_all(cluster, lambda host: _set_up(cluster, host, wheel, width))
+        on_all(
+            cluster,
+            lambda host: _set_up(
+                cluster, host, wheel, wanted, PipSteps(packages, progress.advance)
+            ),
+        )
 
 
-def _set_up(cluster: Cluster, host: Host, wheel: Path, width: int) -> None:
+def _set_up(
+    cluster: Cluster, host: Host, wheel: Path, wanted: Sequence[str], steps: PipSteps
+) -> None:
+    width = max(len(host.name) for host in cluster.hosts)
+
     def log(text: str) -> None:
         logger.info(f"{host.name:<{width}} | {text}")
 
     begun = time.monotonic()
     log(f"looking for {host.interpreter}")
-    _remote(cluster, host, environment_script(host), b"", log)
+    _remote(cluster, host, environment_script(host))
     place = f"{host.folder}/.setup"
     arrived = f"{place}/{wheel.name}"
     log(f"copying {wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB)")
@@ -47,14 +87,13 @@ def _set_up(cluster: Cluster, host: Host, wheel: Path, width: int) -> None:
         host,
         f"mkdir -p {quoted(place)} && cat > {quoted(arrived)}",
         wheel.read_bytes(),
-        log,
     )
-    wanted = pins()
     log(f"installing {', '.join(wanted)}")
     pip = f"{quoted(host.interpreter)} -m pip --disable-pip-version-check install"
-    _remote(cluster, host, " ".join([pip, *map(quoted, wanted)]), b"", log)
+    _remote(cluster, host, " ".join([pip, *map(quoted, wanted)]), on_line=steps.read)
+    steps.end()
     # Without --force-reinstall pip would keep other code of the same version number.
-    _remote(cluster, host, f"{pip} --no-deps --force-reinstall {quoted(arrived)}", b"", log)
+    _remote(cluster, host, f"{pip} --no-deps --force-reinstall {quoted(arrived)}")
     facts = ask(
         cluster, host, "dragoman.cluster.probe", {"folder": host.folder, "prepared": "prepared"}
     )
@@ -84,8 +123,14 @@ def environment_script(host: Host) -> str:
     )
 
 
-def _remote(cluster: Cluster, host: Host, script: str, content: bytes, log: Log) -> None:
-    """Runs a shell command on the host and logs its latest line of output now and then."""
+def _remote(
+    cluster: Cluster,
+    host: Host,
+    script: str,
+    content: bytes = b"",
+    on_line: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Runs a shell command on the host; `on_line` is given each line of its output."""
     process = subprocess.Popen(
         ssh_command(cluster, host, script),
         stdin=subprocess.PIPE,
@@ -101,11 +146,8 @@ def _remote(cluster: Cluster, host: Host, script: str, content: bytes, log: Log)
             process.stdin.close()
         except BrokenPipeError:
             pass  # it has ended early; its error output has the reason
-        next_log_at = time.monotonic() + LOG_EVERY_S
         for line in process.stdout:
-            if time.monotonic() > next_log_at:
-                next_log_at = time.monotonic() + LOG_EVERY_S
-                log(line.decode(errors="replace").strip())
+            on_line(line.decode(errors="replace"))
         errors = process.stderr.read().decode(errors="replace")
         code = process.wait()
     if code == 0:

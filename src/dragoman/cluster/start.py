@@ -3,6 +3,8 @@
 Installs no signal handlers and prints nothing. Without torch.
 """
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman.batches.merges import check_merges
@@ -18,8 +20,11 @@ from dragoman.model.memory import check_memory, no_room, room_on_cpu
 from dragoman.model.size import size_of
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
+from dragoman.telemetry.record.log_file import LAUNCHER, kept_log
+from dragoman.telemetry.record.redaction import secret_values
 from dragoman.telemetry.record.status import Status, mark_preparing, read_status
 from dragoman.training.claim import as_found, claim_run, locked
+from dragoman.training.manifest import recorded_command
 
 
 def claim_and_prepare(
@@ -63,16 +68,24 @@ def train_in_workers(
     given: Orders,
     log: WorkerLog | None = None,
     outlook: Outlook | None = None,
+    typed: Sequence[str] = (),
 ) -> int:
     """Trains a claimed run; returns the exit code of the first worker that failed, or 0.
 
-    `outlook` looks ahead on other hosts.
+    `outlook` looks ahead on other hosts. `typed` are the arguments that the user gave the command,
+    if there was one.
     """
-    if cluster:
-        return train_on_hosts(config, run, cluster, workers, oversubscribe, given, outlook)
-    arguments = ["train", str(run.config), "--run", str(run.root)]
-    variables = start_variables("", workers, oversubscribe)
-    return launch_local(arguments, workers or 1, given, log, variables)
+    command = recorded_command(typed, config) if typed else []
+    hosts = cluster.given if cluster else ""
+    variables = start_variables(hosts, workers, oversubscribe, command)
+    secrets = secret_values(os.environ, [config.notify.webhook_variable])
+    with kept_log(run, LAUNCHER, secrets, command):
+        if cluster:
+            return train_on_hosts(
+                config, run, cluster, workers, oversubscribe, given, outlook, variables
+            )
+        arguments = ["train", str(run.config), "--run", str(run.root)]
+        return launch_local(arguments, workers or 1, given, log, variables, run)
 
 
 def ending_of(run: RunDir) -> Status:

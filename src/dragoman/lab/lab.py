@@ -66,11 +66,7 @@ class Lab:
             rates[number] = parse_rate(text)
         kernel.check_machine()
         with kernel.one_at_a_time():
-            if name in lab_names():
-                raise UserError(
-                    f"lab {name} is already up; take it down with `dragoman lab down --name "
-                    f"{name}`, or give another --name"
-                )
+            refuse_existing(name)
             layout = Layout(name, free_network(kernel.networks_in_use()), nodes, _user())
             try:
                 _make(layout, rates)
@@ -227,6 +223,15 @@ def lab_names() -> set[str]:
     except FileNotFoundError:
         folders = []
     return labs_among(kernel.namespaces(), kernel.links(), folders)
+
+
+def refuse_existing(name: str) -> None:
+    kernel.check_machine()
+    if check_name(name) in lab_names():
+        raise UserError(
+            f"lab {name} is already up; take it down with `dragoman lab down --name {name}`, or "
+            "give another --name"
+        )
 
 
 def remove_lab(name: str) -> None:

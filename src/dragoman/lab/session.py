@@ -2,17 +2,21 @@
 
 import os
 import secrets
+import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from dragoman.errors import UserError
-from dragoman.lab.lab import Lab, remove_lab
+from dragoman.lab.lab import Lab, refuse_existing, remove_lab
 
 HOSTS_VARIABLE = "DRAGOMAN_LAB_HOSTS"
 HOSTS_WORD = "{hosts}"
+PROGRAM = "dragoman"
 
 
 class Stopped(BaseException):
@@ -24,10 +28,15 @@ class Stopped(BaseException):
 
 
 def run_in_lab(
-    command: list[str], nodes: int, rate: str, node_rates: Mapping[int, str] | None = None
+    command: list[str],
+    nodes: int,
+    rate: str,
+    node_rates: Mapping[int, str] | None = None,
+    name: str = "",
 ) -> int:
     """Runs the command in a lab; returns its exit code, above 128 if a signal ended it.
 
+    The lab has this name, or one that no other has.
     SIGTERM and SIGHUP are passed on to it, a second time as SIGKILL. Ctrl-C is not: a terminal
     sends it to the command as well.
     """
@@ -43,10 +52,17 @@ def run_in_lab(
         elif number != signal.SIGINT:
             process.send_signal(number if len(asked) == 1 else signal.SIGKILL)
 
-    name = f"run-{secrets.token_hex(3)}"
+    if name:
+        refuse_existing(name)
+    name = name or f"run-{secrets.token_hex(3)}"
+    is_ours = True
     before = _handle(pass_on)
     try:
-        lab = Lab.up(name, nodes, rate, node_rates)
+        try:
+            lab = Lab.up(name, nodes, rate, node_rates)
+        except UserError:  # it left nothing behind; a lab of this name is another's
+            is_ours = False
+            raise
         is_starting = True
         process = _start(command, lab)
         if asked and asked[0] != signal.SIGINT:
@@ -55,7 +71,8 @@ def run_in_lab(
     except Stopped as stopped:
         return stopped.exit_code
     finally:
-        remove_lab(name)
+        if is_ours:
+            remove_lab(name)
         for number, handler in before.items():
             signal.signal(number, handler)
     return code if code >= 0 else 128 - code
@@ -68,10 +85,20 @@ def _handle(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
     return {number: signal.signal(number, handler) for number in handled}
 
 
+def path_with(folder: Path, path: str) -> str:
+    """Returns the search path for programs with this folder in it: first, unless it has it."""
+    folders = path.split(os.pathsep)
+    return path if str(folder) in folders else os.pathsep.join([str(folder), *folders])
+
+
 def _start(command: list[str], lab: Lab) -> subprocess.Popen[bytes]:
     hosts = str(lab.hosts)
     words = [word.replace(HOSTS_WORD, hosts) for word in command]
+    # As if the environment that runs this were activated: under sudo it never is.
+    path = path_with(Path(sys.executable).parent, os.environ.get("PATH") or os.defpath)
+    if words[0] == PROGRAM and not shutil.which(PROGRAM, path=path):  # a clone, not installed
+        words[:1] = [sys.executable, "-m", PROGRAM]
     try:
-        return subprocess.Popen(words, env=os.environ | {HOSTS_VARIABLE: hosts})
+        return subprocess.Popen(words, env=os.environ | {HOSTS_VARIABLE: hosts, "PATH": path})
     except OSError as error:
         raise UserError(f"{words[0]}: cannot be run ({error.strerror})") from error

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -122,6 +123,7 @@ def withdraw_claim(run: RunDir) -> None:
         return
     for path in (run.config, run.id, run.status, run.check, run.root / LOCK):
         path.unlink(missing_ok=True)
+    shutil.rmtree(run.logs, ignore_errors=True)  # of this start, which was refused
     with suppress(OSError):  # something else is in it
         run.root.rmdir()
 

@@ -5,6 +5,7 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,14 @@ from dragoman.distributed.launchers import place
 from dragoman.jsonfile import read_model
 from dragoman.rundir import RunDir, read_json, write_json
 from dragoman.shards.passport import PreparedData
+from dragoman.telemetry.record.redaction import redacted, secret_values
 from dragoman.version import code_hash
 
 START_OPTIONS = "DRAGOMAN_START_OPTIONS"
 """The environment variable in which the starter gives the workers those of its options that say
 where they run: their own command line has none."""
+START_COMMAND = "DRAGOMAN_START_COMMAND"
+"""The environment variable in which it gives them its command line, as it was typed."""
 START_FOLDER = "DRAGOMAN_START_FOLDER"
 """The environment variable for the folder in which it was started: on other hosts workers have
 another."""
@@ -58,6 +62,7 @@ def record_attempt(
     members: list[dict[str, str]],
 ) -> None:
     """Adds an attempt to manifest.json, and at the first one what the run is made of."""
+    own = recorded_command(sys.argv[1:], config)
     manifest: dict[str, Any] = read_json(run.manifest) if run.manifest.exists() else {}
     manifest.setdefault("data_sha256", prepared.passport.content_hash)
     manifest.setdefault("tokenizer_sha256", prepared.passport.tokenizer_sha256)
@@ -67,7 +72,8 @@ def record_attempt(
     manifest.setdefault("attempts", []).append(
         {
             "attempt": attempt,
-            "command": sys.argv,
+            "command": shlex.split(os.environ.get(START_COMMAND, "")) or own,
+            "rank_0_command": own,
             "launcher": place().launcher,
             "folder": os.environ.get(START_FOLDER) or str(Path.cwd()),
             "options": shlex.split(os.environ.get(START_OPTIONS, "")),
@@ -83,6 +89,12 @@ def record_attempt(
         }
     )
     write_json(run.manifest, manifest)
+
+
+def recorded_command(arguments: Sequence[str], config: Config) -> list[str]:
+    """Returns the command with these arguments, without what is secret in it."""
+    secrets = secret_values(os.environ, [config.notify.webhook_variable])
+    return ["dragoman", *(redacted(word, secrets) for word in arguments)]
 
 
 def _commit() -> str:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ from dragoman.telemetry.events import (
     from_line,
 )
 from dragoman.telemetry.read.events import attempts_so_far, newest_format, refuse_newer_format
+from dragoman.telemetry.record.log_file import kept_log, rank_writer
+from dragoman.telemetry.record.redaction import secret_values
 from dragoman.telemetry.record.writer import EventWriter
 from dragoman.training.agreement import check_agreement, claim_on_every_host
 from dragoman.training.batch_plan import subword_dropout_of
@@ -38,7 +41,7 @@ from dragoman.training.claim import check_data, locked
 from dragoman.training.data import TrainingData, open_training_data
 from dragoman.training.ending import failed
 from dragoman.training.evaluate import Evaluator, open_evaluator
-from dragoman.training.manifest import FORECAST, record_attempt
+from dragoman.training.manifest import FORECAST, record_attempt, recorded_command
 from dragoman.training.micro_batch import find_micro_batch
 from dragoman.training.observer import SafeObserver, Watch, watch_nothing
 from dragoman.training.progress import ProgressLog
@@ -95,6 +98,10 @@ def start(
         all_or_none(group, lambda: remove_leftovers(run, roots, group))
         all_or_none(group, lambda: prepared.verify() if group.local_rank == 0 else None)
         group.on_rank_0(lambda: check_data(run, prepared.passport))
+        secrets = secret_values(os.environ, [config.notify.webhook_variable])
+        command = recorded_command(sys.argv[1:], config)
+        writer = rank_writer(group.host, group.rank)
+        at_end.enter_context(kept_log(run, writer, secrets, command))
         data = open_training_data(prepared, config, group)
         all_or_none(group, lambda: check_precision(config.training.precision, group.device))
         hosts = group.gather(group.host)

@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from processes import dragoman, sentence
 from dragoman.cli.train import PREEMPTED, _answered, _outlook
 from dragoman.errors import NotStartedError
 from dragoman.rundir import RunDir
+from dragoman.training.manifest import read_manifest
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -22,6 +24,13 @@ def test_the_same_command_resumes_and_a_finished_run_stays_as_it_is(trained):
     assert (resumed.returncode, again.returncode) == (0, 0)
     assert json.loads((run / "status.json").read_text())["step"] == 4
     assert len(list((run / "events").iterdir())) == 3
+    logs = sorted((run / "logs").iterdir())
+    assert [path.name.split("-rank-0000-")[0] for path in logs] == [socket.gethostname()] * 3
+    assert "finished at step 2" in logs[0].read_text()
+    assert "going on after step 2" in logs[1].read_text()
+    assert "is complete" in logs[2].read_text()
+    commands = [attempt["command"] for attempt in read_manifest(RunDir(run)).attempts]
+    assert commands[1][:3] == ["dragoman", "train", str(recipe)]
 
 
 def test_a_signal_saves_and_asks_to_be_called_again(trained):

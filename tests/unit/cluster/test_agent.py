@@ -12,7 +12,9 @@ import pytest
 from dragoman.cluster.agent import Worker, check_forward, environment_of
 from dragoman.cluster.job import Job
 from dragoman.cluster.ssh import read_message
+from dragoman.distributed.launchers import HOST_NAME
 from dragoman.errors import UserError
+from dragoman.rundir import RunDir
 
 
 def agent(*lines):
@@ -30,7 +32,10 @@ def agent(*lines):
 
 def test_workers_of_a_host_start_in_its_folder_and_their_output_comes_home(tmp_path):
     files = {"recipes/x.toml": "name = 'x'"}
-    job = Job(["config", "recipes/x.toml"], 2, "s", "start-1", first_rank=3, ranks=5)
+    run = RunDir(tmp_path / "runs" / "x")
+    run.root.mkdir(parents=True)
+    run.id.write_text("ab12\n")
+    job = Job(["config", "recipes/x.toml"], 2, "s3cr3t", "start-1", first_rank=3, ranks=5)
     process = subprocess.Popen(
         [sys.executable, "-m", "dragoman.cluster.agent"],
         stdin=subprocess.PIPE,
@@ -39,7 +44,8 @@ def test_workers_of_a_host_start_in_its_folder_and_their_output_comes_home(tmp_p
     )
     with process:
         there = {"folder": str(tmp_path), "files": files, "relays": True}
-        process.stdin.write(Job(**(vars(job) | there)).to_line() + "\n")
+        of_run = {"run": "runs/x", "run_id": "ab12", "environment": {HOST_NAME: "gpu1"}}
+        process.stdin.write(Job(**(vars(job) | there | of_run)).to_line() + "\n")
         process.stdin.flush()
         said = []
         for line in process.stdout:
@@ -52,6 +58,24 @@ def test_workers_of_a_host_start_in_its_folder_and_their_output_comes_home(tmp_p
     ranks = {message["rank"] for message in said if "error: " in message.get("line", "")}
     assert ranks <= {3, 4}
     assert ranks
+    (log,) = run.logs.iterdir()
+    assert log.name.startswith("gpu1-agent-")
+    kept = log.read_text()
+    assert "starting rank 3 to 4: dragoman config recipes/x.toml" in kept
+    (rank, *_) = ranks
+    assert f"rank {rank} | error: recipes/x.toml" in kept
+    assert f"rank {rank} ended, code 2" in kept
+    brought = [message for message in said if message.get("record") == f"logs/{log.name}"]
+    assert "".join(message["text"] for message in brought) == kept, "it came home before the end"
+
+
+def test_no_log_is_left_in_the_folder_of_another_run(tmp_path):
+    run = RunDir(tmp_path / "runs" / "x")
+    run.root.mkdir(parents=True)
+    run.id.write_text("cd34\n")
+    job = Job(["no-such-command"], 1, "s", folder=str(tmp_path), relays=True)
+    agent(Job(**(vars(job) | {"run": "runs/x", "run_id": "ab12"})).to_line())
+    assert [path.name for path in run.root.iterdir()] == ["run-id"]
 
 
 def test_a_folder_that_cannot_be_entered_is_told_home(tmp_path):

@@ -1,4 +1,5 @@
 import json
+import shlex
 from pathlib import Path
 
 from dragoman.cluster.hosts import Host, load_cluster
@@ -9,6 +10,7 @@ from dragoman.cluster.preflight import Ready
 from dragoman.cluster.remote_run import Receiver, jobs_of
 from dragoman.config import parse_config
 from dragoman.distributed.launchers import HOST_NAME
+from dragoman.installation import SETUP_COMMAND
 from dragoman.rundir import RunDir
 from dragoman.training.manifest import START_FOLDER, START_OPTIONS
 
@@ -41,6 +43,8 @@ def test_every_host_starts_its_ranks_of_one_run(digits_config, tmp_path, monkeyp
     for job in (first, second):
         assert job.environment[START_OPTIONS] == "--hosts a,b --workers 2"
         assert job.environment[START_FOLDER] == str(Path.cwd())
+        setup = ["dragoman", "setup", str(tmp_path / "runs/mine/config.toml"), "--hosts", "a,b"]
+        assert shlex.split(job.environment[SETUP_COMMAND]) == setup
     assert [job.environment[HOST_NAME] for job in (first, second)] == ["a", "b"]
 
 
@@ -67,6 +71,9 @@ def test_records_of_the_hosts_come_home(tmp_path):
     lines = [json.dumps({"step": step}) + "\n" for step in (1, 2)]
     receive(Host(name="b"), {"record": name, "begin": 0, "text": lines[0]})
     receive(Host(name="b"), {"record": name, "begin": len(lines[0]), "text": lines[1]})
+    board = "tensorboard/b/events.out.tfevents.1.b.2.0"
+    receive(Host(name="b"), {"record": board, "begin": 0, "base64": "AP8="})
+    assert (tmp_path / board).read_bytes() == b"\x00\xff"
     receive(Host(name="b"), {"record": "../outside", "begin": None, "text": "x"})
     receive(Host(name="b"), {"something": "of a later version"})
     assert (tmp_path / name).read_text() == "".join(lines)

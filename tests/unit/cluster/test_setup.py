@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from dragoman.cluster.hosts import Host
-from dragoman.cluster.setup import NO_PYTHON, environment_script
+from dragoman.cluster.setup import NO_PYTHON, PipSteps, environment_script
 
 
 def run(host, **more):
@@ -47,3 +47,22 @@ def test_a_folder_that_cannot_be_made_fails_otherwise(tmp_path):
     (tmp_path / "file").touch()
     host = Host(name="a", folder=str(tmp_path / "file" / "work"), python=sys.executable)
     assert run(host, stderr=subprocess.DEVNULL) not in (0, NO_PYTHON)
+
+
+def test_pip_s_lines_are_counted_once_a_package_and_the_rest_at_the_end():
+    done = []
+    steps = PipSteps(3, done.append)
+    for line in (
+        "Collecting torch==2.13.0",
+        "  Downloading torch-2.13.0.whl (800 MB)",
+        "Requirement already satisfied: numpy==2.1 in ./lib (2.1)",
+        "Collecting torch==2.13.0 (from x)",
+        "Collecting a",
+        "Collecting one-more-than-expected",
+        "Installing collected packages: torch, a",
+    ):
+        steps.read(line)
+    assert done == [1, 1, 1]
+    steps.end()
+    assert sum(done) == 6
+    assert steps.left == 0

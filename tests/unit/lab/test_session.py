@@ -2,6 +2,7 @@ import signal
 import subprocess
 import sys
 from ipaddress import IPv4Network
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,29 @@ def test_the_command_finds_the_host_list_in_its_words_and_in_a_variable(tmp_path
     process = session._start([sys.executable, "-c", program, "--hosts={hosts}"], LAB)
     assert process.wait() == 0
     assert told.read_text() == f"--hosts={LAB.hosts}{LAB.hosts}"
+
+
+def test_dragoman_and_python_are_found_with_nothing_on_the_path(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with session._start(["dragoman", "--help"], LAB) as process:
+        assert process.wait() == 0
+    told = tmp_path / "told"
+    program = f"import pathlib, sys; pathlib.Path({str(told)!r}).write_text(sys.executable)"
+    with session._start(["python", "-c", program], LAB) as process:
+        assert process.wait() == 0
+    assert Path(told.read_text()).parent == Path(sys.executable).parent
+
+
+def test_a_clone_that_was_never_installed_runs_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(session.shutil, "which", lambda name, path: None)
+    with session._start(["dragoman", "--help"], LAB) as process:
+        assert process.args[:3] == [sys.executable, "-m", "dragoman"]
+
+
+def test_a_path_that_has_the_folder_keeps_its_order():
+    assert session.path_with(Path("/venv/bin"), "/bin:/venv/bin") == "/bin:/venv/bin"
+    assert session.path_with(Path("/venv/bin"), "/bin:/sbin") == "/venv/bin:/bin:/sbin"
 
 
 def test_a_command_that_cannot_be_run_is_named():

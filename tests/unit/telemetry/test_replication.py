@@ -1,4 +1,7 @@
+import json
+
 from dragoman.rundir import RunDir
+from dragoman.telemetry.record.log_file import MOST_FILES
 from dragoman.telemetry.replication import (
     RecordPiece,
     RecordReceiver,
@@ -56,10 +59,48 @@ def test_translations_come_home_whole_and_once(tmp_path):
     assert [piece.name for piece in bring(tail, home)] == ["translations/step-00000200.txt"]
 
 
+def test_logs_and_files_of_tensorboard_come_home_as_they_grow(tmp_path):
+    there, home = RunDir(tmp_path / "there"), RunDir(tmp_path / "home")
+    log = there.logs / "node-1.lan-rank-0001-20261118T093000Z.log"
+    of_rank_0 = there.tensorboard / "events.out.tfevents.1789.node-1.42.0"
+    of_host = there.tensorboard / "node-2" / "events.out.tfevents.1790.node-2.43.0"
+    for path in (log, of_rank_0, of_host):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    log.write_bytes("ä\nto".encode())
+    of_rank_0.write_bytes(b"\x18\x00\xff\n\xfe")
+    of_host.write_bytes(b"plain so far")
+    tail = RecordTail(there.root, {}, "")
+
+    def bring_over_the_wire():
+        for piece in tail.new_pieces():
+            message = json.loads(json.dumps(piece.to_message()))
+            assert RecordPiece.from_message(message) == piece
+            write_piece(home, RecordPiece.from_message(message))
+
+    bring_over_the_wire()
+    assert (home.logs / log.name).read_text() == "ä\n"
+    for path, more in ((log, b"rn\n"), (of_rank_0, b"\x00\x80"), (of_host, b"\xff")):
+        with path.open("ab") as file:
+            file.write(more)
+    bring_over_the_wire()
+    for path in (log, of_rank_0, of_host):
+        assert (home.root / path.relative_to(there.root)).read_bytes() == path.read_bytes()
+    assert list(RecordTail(there.root, record_sizes(home), "").new_pieces()) == []
+
+
+def test_logs_at_home_stay_bounded_too(tmp_path):
+    home = RunDir(tmp_path)
+    names = [f"logs/a-rank-0000-20261118T0930{second:02d}Z.log" for second in range(20)]
+    for name in names:
+        write_piece(home, RecordPiece(name, 0, b"line\n"))
+    kept = sorted(f"logs/{path.name}" for path in home.logs.iterdir())
+    assert kept == [names[0], *names[1 - MOST_FILES :]]
+
+
 def test_a_piece_that_comes_twice_changes_nothing(tmp_path):
     home = RunDir(tmp_path)
     for _ in range(2):
-        write_piece(home, RecordPiece("events/attempt-001-rank-0000.jsonl", 0, "one\n"))
+        write_piece(home, RecordPiece("events/attempt-001-rank-0000.jsonl", 0, b"one\n"))
     assert home.events_of(1, 0).read_text() == "one\n"
 
 
@@ -79,9 +120,15 @@ def test_only_records_can_be_written(tmp_path):
         "events/../../x",
         "events/y.jsonl",
         "translations/../x.txt",
+        "logs/../x-20261118T093000Z.log",
+        "logs/.x-20261118T093000Z.log",
+        "logs/x.log",
+        "tensorboard/../events.out.tfevents.1.a",
+        "tensorboard/a/b/events.out.tfevents.1.a",
+        "tensorboard/x",
     ):
-        write_piece(home, RecordPiece(name, 0, "bad"))
-        write_piece(home, RecordPiece(name, None, "bad"))
+        write_piece(home, RecordPiece(name, 0, b"bad"))
+        write_piece(home, RecordPiece(name, None, b"bad"))
     assert not list(tmp_path.rglob("*"))
 
 

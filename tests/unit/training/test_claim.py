@@ -48,6 +48,8 @@ def test_a_run_that_never_began_belongs_to_whoever_starts_it(digits, digits_conf
 def test_a_claim_is_withdrawn_unless_the_run_has_begun(digits_config, tmp_path):
     run = RunDir(tmp_path / "run")
     claim_run(run, digits_config)
+    run.logs.mkdir()
+    (run.logs / "launcher-20261118T093000Z.log").touch()
     withdraw_claim(run)
     assert not run.root.exists()
     claim_run(run, digits_config)

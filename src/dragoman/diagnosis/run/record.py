@@ -70,7 +70,7 @@ class Start:
     """How an attempt was started."""
 
     command: list[str]
-    """The command line of rank 0."""
+    """The command line that was typed; before that was recorded, the one of rank 0."""
     launcher: str
     """dragoman, torchrun, srun or mpirun; empty: none, or not recorded."""
     options: list[str] | None
