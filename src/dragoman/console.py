@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 logger = logging.getLogger(__name__)
+_all_logs = logging.getLogger("dragoman")
 
 QUIET_S = 2.0
 PLAIN_EVERY_S = 5.0
@@ -139,7 +140,7 @@ class KeepingHandler(logging.Handler):
 
 
 def _keeping() -> list[KeepingHandler]:
-    handlers = logging.getLogger("dragoman").handlers
+    handlers = _all_logs.handlers  # looking for a logger by its name would take a lock
     return [handler for handler in handlers if isinstance(handler, KeepingHandler)]
 
 

@@ -151,20 +151,20 @@ def test_slow_work_is_shown_in_plain_lines_away_from_a_terminal(slow, capsys, to
         advance(Progress("reading", unit="pairs", total=5000, to_stderr=to_stderr))
     shown = capsys.readouterr()
     first, other = (shown.err, shown.out) if to_stderr else (shown.out, shown.err)
-    assert first.startswith("reading: 1,000 of 5,000 pairs (333/s), 12 s left\n")
+    assert first.startswith("reading: 1,000 of 5,000 pairs (333/s), about 12 s left\n")
     assert other == ""
 
 
 def test_few_and_large_things_are_shown_one_by_one(slow, capsys):
     with console_output(), Progress("installing", unit="steps", total=3) as progress:
         progress.advance()
-    assert capsys.readouterr().out == "installing: 1 of 3 steps (0/s), 6 s left\n"
+    assert capsys.readouterr().out == "installing: 1 of 3 steps (0/s), about 6 s left\n"
 
 
 def test_bytes_are_shown_in_megabytes(slow, capsys):
     with console_output(), Progress("copying", unit="bytes", total=30_000_000) as progress:
         progress.advance(6_000_000)
-    assert capsys.readouterr().out == "copying: 6.0 of 30.0 MB (2.0/s), 12 s left\n"
+    assert capsys.readouterr().out == "copying: 6.0 of 30.0 MB (2.0/s), about 12 s left\n"
 
 
 def test_a_wait_in_which_nothing_advances_is_shown_too(capsys, monkeypatch):
