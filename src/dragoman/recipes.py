@@ -5,6 +5,7 @@ from pathlib import Path
 from dragoman.errors import UserError
 
 IN_PACKAGE = "shipped_recipes"
+SHIPPED = ("demo", "multi30k", "wmt16-en-de")
 
 
 def recipes_folder() -> Path:
@@ -19,6 +20,17 @@ def find_recipe(recipe: Path | str) -> Path:
     shipped = recipes_folder() / f"{path.name}.toml"
     is_name = not path.suffix and path.name == str(recipe)
     return shipped if is_name and not path.exists() and shipped.exists() else path
+
+
+def base_folder(recipe: Path) -> Path:
+    """Returns the folder at which relative paths of a recipe begin: its own.
+
+    Those of a shipped recipe begin at the current folder: it lies where Dragoman is installed, and
+    nobody has data there.
+    """
+    folder = recipe.parent.resolve()
+    is_shipped = recipe.stem in SHIPPED and folder == recipes_folder().resolve()
+    return Path.cwd() if is_shipped else folder
 
 
 def shipped_recipe(name: str) -> Path:
