@@ -6,16 +6,16 @@ from dragoman.config import config_keys, load_config, parse_config, source_keys
 
 
 def test_time_comes_first_and_settings_on_demand(digits):
-    done = dragoman("config", digits, "--workers", 2)
+    done = dragoman("config", digits, "--workers", 2, "--no-timing")
     assert done.returncode == 0, done.stderr
     title, time, step, *others = done.stdout.splitlines()
-    assert title.startswith("digits, en to de, on this machine with 2 workers on ")
+    assert title.startswith("digits, en to de, on this machine with ")
     assert re.search(r"^  time +about .* \(.* to .*\): 20 steps", time)
-    assert re.search(r"^  a step +.* from \d+ timed steps?$", step)
+    assert re.search(r"^  a step +.* from a guess", step)
     assert any(line.startswith("  parameters") for line in others)
     assert "[training]" not in done.stdout
     assert "--all" in others[-1]
-    assert "timing a few steps" in done.stderr
+    assert not done.stderr
 
 
 def test_all_that_is_shown_is_a_recipe_that_runs_the_same(digits):
@@ -25,8 +25,7 @@ def test_all_that_is_shown_is_a_recipe_that_runs_the_same(digits):
     shown = parse_config(done.stdout, "shown")
     assert shown == load_config(digits, ["training.steps=7"])
     assert "#   parameters" in done.stdout
-    assert "a guess" in done.stdout
-    assert not done.stderr
+    assert "# digits, en to de" in done.stdout.splitlines()[0]
 
 
 def test_a_tokenizer_that_is_not_there_is_one_sentence(digits, tmp_path):
