@@ -30,13 +30,22 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dragoman.errors import ConfigError
-from dragoman.recipes import find_recipe
+from dragoman.recipes import base_folder, find_recipe
 from dragoman.rundir import read_bounded
 
 Overrides = Sequence[str] | Mapping[str, Any]
 
 MOST_BYTES = 1_000_000
 """Most bytes of a recipe or a host list."""
+PATH_KEYS = (
+    "data.folder",
+    "data.cache",
+    "data.prepared",
+    "tokenizer.model",
+    "checkpoints.memory_folder",
+)
+"""Whose values are paths, and absolute in a config. So is the program of `notify.command` where it
+is a path; files of sources are in `data.folder`."""
 LONGEST_SHOWN = 100
 """Most characters of a wrong value that an error message repeats."""
 
@@ -349,13 +358,14 @@ class DataSettings(Section):
     target_language: Text
     """ISO 639 code of the target language: de."""
     folder: Text = "."
-    """Folder that relative file names of the sources refer to."""
+    """Folder in which the files of the sources are; as all paths, relative to the recipe's own."""
     cache: Text = ""
     """Folder for downloads; empty: dragoman in the user's cache folder."""
     mirror: Address = ""
     """Address to download from instead; it must serve each file as <host>/<path>."""
     prepared: Text = ""
-    """Folder for tokenizer and shards; empty: prepared/<name of the recipe>."""
+    """Folder for tokenizer and shards; empty: prepared/<name of the recipe> in the current
+    folder."""
     train: Annotated[CorpusSources, Field(min_length=1)]
     """Training data: one table per source."""
     validation: Annotated[CorpusSources, Field(min_length=1)]
@@ -404,7 +414,8 @@ class TokenizerSettings(Section):
     character_coverage: Annotated[float, between(0.98, 1)] = 1.0
     """Share of all characters that are covered by pieces; the rest become unknown."""
     model: Text = ""
-    """An existing SentencePiece .model file to use instead of learning one."""
+    """An existing SentencePiece .model file to use instead of learning one; its number of pieces
+    counts, and not vocabulary."""
 
 
 class ModelSettings(Section):
@@ -823,7 +834,8 @@ class NotifySettings(Section):
     webhook_variable: Annotated[str, AfterValidator(_names_a_variable)] = ""
     """Environment variable that holds the address of a webhook, which is a secret; empty: none."""
     command: Annotated[tuple[Text, ...], Strict(False)] = ()
-    """Program with its arguments, started without a shell, that is given each message."""
+    """Program with its arguments, started without a shell, that is given each message; a name that
+    is found in PATH, or a path."""
     on: Annotated[tuple[Literal["verdict", "lost", "end"], ...], Strict(False)] = (
         "verdict",
         "lost",
@@ -1047,7 +1059,8 @@ def load_config(recipe: Path | str, overrides: Overrides = ()) -> Config:
     """Reads a recipe: a file, or the name of a shipped one, such as demo.
 
     `overrides` change keys of it: {"training.steps": 100}, or texts as for --set on the command
-    line, ["training.steps=100"].
+    line, ["training.steps=100"]. Relative paths in the recipe begin at its folder, those in
+    `overrides` at the current folder; in the config they are absolute.
     """
     path = find_recipe(recipe)
     try:
@@ -1056,7 +1069,7 @@ def load_config(recipe: Path | str, overrides: Overrides = ()) -> Config:
         raise ConfigError(
             f"{path}: no such recipe; the shipped ones are in the folder recipes"
         ) from None
-    return parse_config(text, origin=str(path), overrides=overrides)
+    return parse_config(text, str(path), overrides, base_folder(path))
 
 
 def read_toml_text(path: Path) -> str:
@@ -1092,20 +1105,54 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
         ) from error
 
 
-def parse_config(text: str, origin: str, overrides: Overrides = ()) -> Config:
-    tree = parse_toml(text, origin)
+def parse_config(
+    text: str, origin: str, overrides: Overrides = (), folder: Path | None = None
+) -> Config:
+    """`folder` is where relative paths in the text begin; None: at the current folder, as those in
+    `overrides` always do."""
+    here = Path.cwd()
+    tree = _with_absolute_paths(parse_toml(text, origin), folder or here)
     if isinstance(overrides, str | bytes) or not (
         isinstance(overrides, Iterable) and all(isinstance(part, str) for part in overrides)
     ):
         raise ConfigError(f"overrides = {overrides!r} should be a mapping or a list of texts")
     changes = _leaves(overrides) if isinstance(overrides, Mapping) else map(_parsed, overrides)
     for key, value in changes:
-        _set(tree, key, value)
+        _set(tree, key, _absolute(key, value, here))
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
         known = [name for name, _, _ in config_keys()]
+        of_sources = dict.fromkeys(name for _, _, keys in source_keys() for name, _, _ in keys)
+        for split in ("train", "validation", "test"):
+            known += [f"data.{split}.{name}" for name in of_sources]
         raise ConfigError(f"{origin}: {problems_of(error, known)}") from error
+
+
+def _with_absolute_paths(tree: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Returns a recipe whose relative paths begin at `folder`, also the one that it leaves out."""
+    data = tree.get("data")
+    if isinstance(data, dict):
+        tree = {**tree, "data": {"folder": DataSettings.model_fields["folder"].default, **data}}
+    return {key: _absolute(key, value, folder) for key, value in tree.items()}
+
+
+def _absolute(key: str, value: Any, folder: Path) -> Any:
+    """Returns the value of a key, or of a section, with its paths absolute."""
+    if isinstance(value, Mapping):
+        return {name: _absolute(f"{key}.{name}", of_it, folder) for name, of_it in value.items()}
+    if key in PATH_KEYS and isinstance(value, str | os.PathLike):
+        return _from_folder(os.fspath(value), folder)
+    if key == "notify.command" and isinstance(value, list | tuple) and value:
+        program = value[0]
+        is_path = isinstance(program, str) and "/" in program  # others are found in PATH
+        return [_from_folder(program, folder) if is_path else program, *value[1:]]
+    return value
+
+
+def _from_folder(path: str, folder: Path) -> str:
+    # What is empty means a default, and what cannot be printed is about to be refused.
+    return os.path.normpath(folder / path) if path and path.isprintable() else path
 
 
 def _leaves(overrides: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
@@ -1193,35 +1240,73 @@ def problems_of(error: ValidationError, known: Sequence[str] = ()) -> str:
 def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
     """Yields a sentence per error; `known` are the dotted keys that are allowed."""
     for problem in _problems(error):
-        key = ".".join(_in_one_line(part) for part in problem["loc"])
+        key = ".".join(_in_one_line(part) for part in _place(problem))
         match problem["type"]:
             case "extra_forbidden":
                 yield f"unknown key {key}{_nearest(key, known)}"
             case "missing":
                 yield f"{key} is missing; add it"
             case "union_tag_not_found":
-                kinds = "text, tsv, jsonl, tmx, gettext, mtdata, sacrebleu, phrasebook"
-                yield f"{key} needs a kind: one of {kinds}"
+                yield f"{key} needs a kind: one of {', '.join(_source_kinds())}"
             case "union_tag_invalid":
-                tags = problem["ctx"]
-                yield f"{key}.kind = {_shown(tags['tag'])} should be one of {tags['expected_tags']}"
+                yield _unknown_kind(key, problem["ctx"]["tag"])
             case "too_short":
                 yield f"{key} is too short; at least {problem['ctx']['min_length']} must be there"
             case "value_error":
                 where = f"{key}: " if key else ""
                 yield f"{where}{problem['ctx']['error']}"
+            case kind if kind in _WANTED_TYPES:
+                yield f"{key} = {_shown(problem['input'])} should be {_WANTED_TYPES[kind]}"
             case _:
                 subject, _, wish = problem["msg"].rpartition(" should ")
                 wish = wish.replace("be a valid ", "be ") if subject else f"be {wish}"
                 yield f"{key} = {_shown(problem['input'])} should {wish}"
 
 
+_WANTED_TYPES = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text in quotes",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+}
+"""What pydantic calls an error -> what the value should have been."""
+
+
+def _source_kinds() -> list[str]:
+    return [kind for kind, _, _ in source_keys()]
+
+
+def _unknown_kind(key: str, kind: str) -> str:
+    kinds = _source_kinds()
+    close = difflib.get_close_matches(kind, kinds, n=1)
+    meant = f"; did you mean {close[0]}?" if close else ""
+    of_all = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
+    return f"{key}.kind = {_shown(kind)} should be one of {of_all}{meant}"
+
+
+def _place(problem: ErrorDetails) -> tuple[int | str, ...]:
+    """Returns the key of a problem as a recipe has it: pydantic adds the kind of a source."""
+    place = problem["loc"]
+    is_source = len(place) > 3 and place[0] == "data" and isinstance(place[2], int)
+    return (*place[:3], *place[4:]) if is_source else place
+
+
 def _problems(error: ValidationError) -> list[ErrorDetails]:
     """Returns the errors without those that follow from others.
 
-    pydantic does not count invalid items, and so also reports their list as too short.
+    pydantic does not count invalid items, and so also reports their list as too short. An unknown
+    preset has no sizes, which are then missing.
     """
     problems = error.errors()
+    places = [problem["loc"] for problem in problems]
+    if ("model", "preset") in places:
+        problems = [p for p in problems if not (p["type"] == "missing" and p["loc"][0] == "model")]
     outer = {loc[:depth] for loc in (p["loc"] for p in problems) for depth in range(len(loc))}
     return [p for p in problems if not (p["type"] == "too_short" and p["loc"] in outer)]
 

@@ -67,7 +67,7 @@ def console_output() -> Iterator[None]:
 
     Records go nowhere else then: a library that configures logging must not show them twice.
     """
-    dragoman = logging.getLogger("dragoman")
+    dragoman = _all_logs
     level, propagate = dragoman.level, dragoman.propagate
     handlers = (_Lines(logging.INFO), _Complaints(logging.WARNING))
     for handler in handlers:
@@ -84,12 +84,12 @@ def console_output() -> Iterator[None]:
 
 
 def _is_shown() -> bool:
-    return any(isinstance(handler, _Lines) for handler in logging.getLogger("dragoman").handlers)
+    return any(isinstance(handler, _Lines) for handler in _all_logs.handlers)
 
 
 def _console_of_lines() -> _Console:
     """Returns where records are shown: standard output unless told otherwise."""
-    for handler in logging.getLogger("dragoman").handlers:
+    for handler in _all_logs.handlers:
         if isinstance(handler, _Lines):
             return handler.console
     return _console
@@ -100,7 +100,7 @@ def log_to_stderr() -> None:
 
     For commands whose standard output is a result for another program: translations, or JSON.
     """
-    for handler in logging.getLogger("dragoman").handlers:
+    for handler in _all_logs.handlers:
         if isinstance(handler, _Lines):
             handler.console = _error_console
 

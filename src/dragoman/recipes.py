@@ -5,6 +5,9 @@ from pathlib import Path
 from dragoman.errors import UserError
 
 IN_PACKAGE = "shipped_recipes"
+SHIPPED = ("demo", "multi30k", "wmt16-en-de")
+OF_A_RUN = ("run-id", "manifest.json", "events")
+"""What lies beside a `config.toml` that is that of a run."""
 
 
 def recipes_folder() -> Path:
@@ -19,6 +22,18 @@ def find_recipe(recipe: Path | str) -> Path:
     shipped = recipes_folder() / f"{path.name}.toml"
     is_name = not path.suffix and path.name == str(recipe)
     return shipped if is_name and not path.exists() and shipped.exists() else path
+
+
+def base_folder(recipe: Path) -> Path:
+    """Returns the folder at which relative paths of a recipe begin: its own.
+
+    Those of a shipped recipe begin at the current folder: it lies where Dragoman is installed, and
+    nobody has data there. So do those of a run, if it has any, being older than this rule.
+    """
+    folder = recipe.parent.resolve()
+    is_shipped = recipe.stem in SHIPPED and folder == recipes_folder().resolve()
+    is_run = recipe.name == "config.toml" and any((folder / name).exists() for name in OF_A_RUN)
+    return Path.cwd() if is_shipped or is_run else folder
 
 
 def shipped_recipe(name: str) -> Path:

@@ -1,5 +1,6 @@
 import math
 import os
+import re
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -128,7 +129,7 @@ def test_threads_of_a_process_that_there_is_not_are_refused(text):
             "= 'x' should be an address without a path, such as http:",
         ),
         (f"data.folder={'x' * 5000}", "... should have at most 4096 characters"),
-        ("training.steps=many", "training.steps = 'many' should be integer"),
+        ("training.steps=many", "training.steps = 'many' should be a whole number"),
         ("data.train=[]", "data.train is too short; at least 1 must be there"),
     ],
 )
@@ -141,12 +142,12 @@ def test_what_is_allowed_is_said_in_words(text, override, sentence):
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ('kind="phrasebook",pairs="x"', "data.train.0.phrasebook.pairs = 'x' should be integer"),
-        ('kind="x"', "data.train.0.kind = 'x' should be one of 'text', 'tsv', 'jsonl', 'tmx', "),
+        ('kind="phrasebook",pairs="x"', "data.train.0.pairs = 'x' should be a whole number"),
+        ('kind="x"', "data.train.0.kind = 'x' should be one of text, tsv, jsonl, tmx, gettext, "),
         ("", "data.train.0 needs a kind: one of text, "),
         (
             'kind="phrasebook",pairs=3,languages="e1"',
-            "data.train.0.phrasebook.languages = 'e1' should be two language codes, such as en-de",
+            "data.train.0.languages = 'e1' should be two language codes, such as en-de",
         ),
     ],
 )
@@ -154,6 +155,72 @@ def test_a_wrong_source_is_one_problem(text, source, sentence):
     message = refused(text, overrides=[f"data.train=[{{{source}}}]"])
     assert sentence in message
     assert ";" not in message
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ('data.train=[{kind="csv"}]', "data.train.0.kind = 'csv' should be one of text, tsv,"),
+        ('data.train=[{kind="csv"}]', "or phrasebook; did you mean tsv?"),
+        ('data.train=[{kind="phrasebook",pairs=9,wieght=2.0}]', "did you mean data.train.weight?"),
+        ("data.train=[3]", "data.train.0 = 3 should be a table"),
+        ("data.train=x", "data.train = 'x' should be a list"),
+        ("model=3", "model = 3 should be a table"),
+        ("notify.command=x", "notify.command = 'x' should be a list"),
+        ("cleaning.scripts=3", "cleaning.scripts = 3 should be true or false"),
+        ("training.steps=2.5", "training.steps = 2.5 should be a whole number"),
+        ("name=[1]", "name = [1] should be text in quotes"),
+    ],
+)
+def test_no_error_is_in_the_words_of_a_library(text, override, sentence):
+    message = refused(text, overrides=[override])
+    assert sentence in message
+    for word in ("tuple", "dictionary", "instance", "Input", "tag", "pydantic"):
+        assert word not in message
+
+
+def test_an_unknown_preset_is_one_problem(text):
+    message = refused(text, overrides=["model={preset='huge'}"])
+    assert "model.preset = 'huge' should be 'transformer-tiny'" in message
+    assert "missing" not in message
+
+
+def test_relative_paths_begin_at_the_folder_of_their_recipe(digits, tmp_path, monkeypatch):
+    recipe = tmp_path / "recipes" / "mine.toml"
+    recipe.parent.mkdir()
+    text = digits.read_text(encoding="utf-8")
+    text = re.sub("(?m)^(folder|prepared) = .*$", "", text)
+    recipe.write_text(
+        text.replace("[tokenizer]", '[tokenizer]\nmodel = "../given.model"').replace(
+            "[checkpoints]", '[checkpoints]\nmemory_folder = "/dev/shm"'
+        )
+        + '\n[notify]\ncommand = ["./tell.sh", "./x"]\n'
+    )
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    config = load_config(Path("../recipes/mine.toml"))
+
+    assert config.data.folder == str(recipe.parent)
+    assert config.tokenizer.model == str(tmp_path / "given.model")
+    assert config.notify.command == (str(recipe.parent / "tell.sh"), "./x")
+    assert config.checkpoints.memory_folder == "/dev/shm"
+    # What is left out is a default, which is no path of the recipe.
+    assert (config.data.prepared, config.data.cache) == ("", "")
+    assert config.prepared_folder == Path("prepared/digits")
+
+    # What is typed begins where it is typed, and as text or as a path is the same.
+    typed = load_config(recipe, ["data.folder=text", "tokenizer.model=a.model"])
+    assert typed.data.folder == str(tmp_path / "elsewhere" / "text")
+    assert typed.tokenizer.model == str(tmp_path / "elsewhere" / "a.model")
+    assert load_config(recipe, {"data": {"folder": Path("text")}}).data == typed.data
+
+    # A run has absolute paths, so that its config means the same from anywhere.
+    copied = tmp_path / "run" / "config.toml"
+    copied.parent.mkdir()
+    copied.write_text(dump_config(config))
+    monkeypatch.chdir(tmp_path)
+    assert load_config(copied) == config
 
 
 def test_every_number_of_a_recipe_is_bounded_on_both_sides():
@@ -400,7 +467,7 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(text, key, advice,
 
 def test_a_password_in_the_address_of_a_source_is_refused(text):
     message = refused(text.replace('"train.en"', '"https://me:hunter2@host/train.en"'))
-    assert "data.train.0.text.source: an address with a user name or password" in message
+    assert "data.train.0.source: an address with a user name or password" in message
     assert "hunter2" not in message
 
 

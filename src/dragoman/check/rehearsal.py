@@ -9,7 +9,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import IO, Any
 
@@ -116,11 +116,17 @@ def rehearse_here(
     is_stopping: IsStopping,
     box_s: float = BOX_S,
     variables: Mapping[str, str] | None = None,
+    shapes: Sequence[StepShapes] | None = None,
+    start_s: float = START_S,
 ) -> tuple[Collective | None, tuple[Computing, ...]]:
-    """Returns the same of workers on this machine. `variables` are added to their environment."""
-    order = _order(config, config, workers, box_s)
+    """Returns the same of workers on this machine.
+
+    `variables` are added to their environment. `shapes` are taken instead of those of the recipe,
+    and `start_s` instead of what workers may usually take to start.
+    """
+    order = _order(config, config, workers, box_s, shapes)
     heard = _Heard(dict.fromkeys(range(workers), host_name()))
-    limits = _Limits(is_stopping, START_S + 4 * box_s)
+    limits = _Limits(is_stopping, start_s + 4 * box_s)
     environment = {ORDER: order, **(variables or {})}
     code = launch_local(["rehearse"], workers, limits, _Lines(heard), environment)
     return _result(heard, Outcome(code), limits)
@@ -141,9 +147,16 @@ def shapes_here(config: Config, ranks: int) -> tuple[list[StepShapes], int | Non
     return shapes_of(plan, steps), prepared.passport.vocabulary
 
 
-def _order(config: Config, there: Config, ranks: int, box_s: float) -> str:
-    """Returns what each worker is told; `there` is the config with the paths of the hosts."""
-    shapes, vocabulary = shapes_here(config, ranks)
+def _order(
+    config: Config,
+    there: Config,
+    ranks: int,
+    box_s: float,
+    given: Sequence[StepShapes] | None = None,
+) -> str:
+    """Returns what each worker is told; `there` is the config with the paths of the hosts, `given`
+    are other shapes than those of the recipe."""
+    shapes, vocabulary = (given, None) if given else shapes_here(config, ranks)
     return json.dumps(
         {
             "recipe": dump_config(there),

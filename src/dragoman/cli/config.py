@@ -1,10 +1,13 @@
 from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.arguments import Overrides
+
+if TYPE_CHECKING:
+    from dragoman.config import Config
 
 
 def config(
@@ -12,6 +15,15 @@ def config(
     workers: Annotated[
         int, typer.Option(min=1, help="Number of workers, for figures per worker.")
     ] = 1,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Also show every setting, as a recipe of its own.")
+    ] = False,
+    timing: Annotated[
+        bool,
+        typer.Option(
+            "--timing/--no-timing", help="Time a few steps on this machine, or guess its speed."
+        ),
+    ] = True,
     keys: Annotated[
         bool, typer.Option("--keys", help="List all keys with default and meaning.")
     ] = False,
@@ -23,11 +35,10 @@ def config(
     ] = False,
     overrides: Overrides = None,
 ) -> None:
-    """Show the resolved recipe and the figures that follow from it.
+    """Show what a recipe takes on this machine, and the figures that follow from it.
 
-    Example: dragoman config recipes/wmt16-en-de.toml --workers 4
+    Example: dragoman config recipes/multi30k.toml --workers 2
     """
-    from dragoman.cli.recipe_figures import figures
     from dragoman.config import config_keys, dump_config, load_config, source_keys
     from dragoman.console import echo
     from dragoman.errors import UserError
@@ -54,7 +65,35 @@ def config(
         send_trial(loaded.notify, loaded.name)
         echo("the test message was taken")
         return
-    echo(dump_config(loaded))
-    echo("# What follows from it")
-    for name, value in figures(loaded, workers):
-        echo(f"# {name:<24} {value}")
+    # As comments in front of all settings, so that the whole is a recipe.
+    mark = "# " if show_all else ""
+    for line in _summary(loaded, str(recipe), workers, timing):
+        echo(f"{mark}{line}".rstrip())
+    if show_all:
+        echo()
+        echo(dump_config(loaded).rstrip())
+    else:
+        echo("\nMore: --all shows every setting, dragoman config --keys what they mean.")
+
+
+def _summary(config: "Config", recipe: str, workers: int, is_timed: bool) -> list[str]:
+    from dragoman.cli.recipe_figures import Counted, figures
+    from dragoman.cli.recipe_outlook import in_columns, outlook_rows, warnings_of
+    from dragoman.console import StatusLine
+    from dragoman.plan.here import outlook_of
+
+    status = StatusLine(plain_every_s=0.0, to_stderr=True)
+    try:
+        found = outlook_of(config, workers, is_timed, status.show)
+    finally:
+        status.clear()
+    counted = Counted(found.data.vocabulary, found.data.micro_batches, found.data.is_prepared)
+    languages = f"{config.data.source_language} to {config.data.target_language}"
+    return [
+        f"{config.name}, {languages}, on this machine with {found.device}",
+        *in_columns(outlook_rows(config, found, recipe)),
+        *(f"  ! {warning}" for warning in warnings_of(config, found, workers, recipe)),
+        "",
+        "What follows from the recipe",
+        *in_columns(figures(config, workers, counted)),
+    ]

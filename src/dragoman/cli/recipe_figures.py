@@ -1,5 +1,7 @@
 """The figures that follow from a config before anything runs. Pure, without torch."""
 
+from typing import NamedTuple
+
 from dragoman.config import Config
 from dragoman.distributed.wire_bytes import VALUE_BYTES
 from dragoman.forecast.sync_modes import QUALITY_COST
@@ -7,13 +9,21 @@ from dragoman.model.size import Size, activation_bytes, size_of
 from dragoman.training.schedule import peak_of
 
 
-def figures(config: Config, workers: int) -> list[tuple[str, str]]:
+class Counted(NamedTuple):
+    """What the data decides, and not the recipe alone."""
+
+    vocabulary: int
+    micro_batches: int
+    """Of an update."""
+    is_exact: bool
+    """They were counted in the prepared data; otherwise sentences were taken to be as usual."""
+
+
+def figures(config: Config, workers: int, counted: Counted) -> list[tuple[str, str]]:
     """Returns (name, value in words), the most asked for first."""
     training = config.training
-    size = size_of(config.model, config.tokenizer.vocabulary, config.optimizer, config.sync)
-    micro_batches = 1
-    while micro_batches * training.pairs_fill_tokens < training.tokens_per_update:
-        micro_batches *= 2
+    micro_batches, vocabulary = counted.micro_batches, counted.vocabulary
+    size = size_of(config.model, vocabulary, config.optimizer, config.sync)
     peak = peak_of(config.schedule, config.model.width, training.steps)
     activations = activation_bytes(config.model, training.micro_batch_limit)
     is_open = training.micro_batch_tokens == "auto"
@@ -30,7 +40,7 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
         # Gradients that wait for more micro-batches to be added are not sharded yet.
         state = state // workers + (size.gradient_bytes if shared > 1 else 0)
     return [
-        ("parameters", f"{size.parameters:,} with {config.tokenizer.vocabulary:,} pieces"),
+        ("parameters", f"{size.parameters:,} with {vocabulary:,} pieces"),
         (
             "FLOPs per token pair",
             f"{training.passes * size.flops_per_token / 1e6:,.1f} million, forward and backward"
@@ -49,27 +59,42 @@ def figures(config: Config, workers: int) -> list[tuple[str, str]]:
             f"{size.checkpoint_bytes / 1e6:,.1f} MB, of which translating needs "
             f"{size.weight_bytes / 1e6:,.1f}",
         ),
-        _on_the_wire(config, size),
-        *([("cost in quality", cost)] if (cost := QUALITY_COST[config.sync.mode]) else []),
+        *([_on_the_wire(config, size)] if workers > 1 else []),
+        *(
+            [("cost in quality", cost)]
+            if (cost := QUALITY_COST[config.sync.mode]) and workers > 1
+            else []
+        ),
         (
             "tokens per update",
             f"{training.tokens_per_update:,} target tokens, all workers together",
         ),
-        (
-            "micro-batches per update",
-            f"at least {micro_batches}, of at most {training.pairs_fill_tokens:,} padded tokens"
-            if not is_open
-            else "as few as fit: training.micro_batch_tokens is found at the start",
-        ),
+        ("micro-batches per update", _micro_batches(config, counted)),
         (
             "accumulation",
-            f"{shared} micro-batch(es) per worker before each update, with {workers} worker(s)"
-            if not is_open
-            else "as little as fits",
+            _accumulation(workers, shared, micro_batches) if not is_open else "as little as fits",
         ),
         ("peak learning rate", f"{peak.rate:.3e} at step {peak.step:,} ({config.schedule.kind})"),
         ("ends", "; ".join(_stop_rules(config))),
     ]
+
+
+def _micro_batches(config: Config, counted: Counted) -> str:
+    training = config.training
+    if training.micro_batch_tokens == "auto":
+        return "as few as fit: training.micro_batch_tokens is found at the start"
+    of_tokens = f"of at most {training.pairs_fill_tokens:,} padded tokens"
+    if counted.is_exact:
+        return f"{counted.micro_batches:,} {of_tokens}, counted in the prepared data"
+    return f"about {counted.micro_batches:,} {of_tokens}: an estimate, until the data is prepared"
+
+
+def _accumulation(workers: int, most: int, micro_batches: int) -> str:
+    passes = f"{most:,} micro-batch{'' if most == 1 else 'es'}"
+    if workers == 1:
+        return f"{passes} before each update, with one worker"
+    up_to = "up to " if micro_batches % workers else ""
+    return f"{up_to}{passes} per worker before each update, with {workers} workers"
 
 
 def _on_the_wire(config: Config, size: Size) -> tuple[str, str]:

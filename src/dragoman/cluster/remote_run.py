@@ -147,6 +147,7 @@ def run_until_done(
 
 
 def prepared_there(config: Config) -> str:
+    """Returns where hosts have the prepared data, from their folder: where it is by default."""
     return f"prepared/{config.name}"
 
 
@@ -157,12 +158,12 @@ def jobs_of(
 
     `variables` are added to the workers' environment."""
     cluster = ready.cluster
-    prepared = prepared_there(config)
     secret, start = new_secret(), secrets.token_hex(8)
     firsts = first_ranks([ready.workers[host.name] for host in cluster.hosts])
     recipe = f"recipes/{config.name}.toml"
+    # Left out, it is `prepared_there`: a relative path would begin at the recipe's folder.
     there = as_found(run, config).model_copy(
-        update={"data": config.data.model_copy(update={"prepared": prepared})}
+        update={"data": config.data.model_copy(update={"prepared": ""})}
     )
     identity = run_id(run)
     setup = shlex.join(["dragoman", "setup", str(run.config), "--hosts", cluster.given])

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from dragoman.comparison.aspects import Aspect, Row, Value, differing, measured
-from dragoman.config import Config, config_keys
+from dragoman.config import PATH_KEYS, Config, config_keys
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.diagnosis.run.record import RunRecord
 from dragoman.shards.passport import Passport
@@ -16,8 +16,9 @@ HASH_DIGITS = 12
 
 
 def settings_of(a: Config, b: Config) -> Aspect:
-    """Compares every key of a recipe."""
-    found = differing(Row(key, _setting(a, key), _setting(b, key)) for key, _, _ in config_keys())
+    """Compares every key of a recipe but paths: what is in the files is compared by its hash."""
+    keys = [key for key, _, _ in config_keys() if key not in PATH_KEYS]
+    found = differing(Row(key, _setting(a, key), _setting(b, key)) for key in keys)
     return Aspect("Settings", found, [] if found else ["All settings are the same."])
 
 

@@ -68,6 +68,24 @@ def files_of(source: CorpusSource, data: DataSettings) -> list[Path]:
             return []
 
 
+def local_files(data: DataSettings, *splits: Split) -> list[Path]:
+    """Returns the files and folders that the sources name by their paths, each once; nothing is
+    downloaded."""
+    found = []
+    for source in (source for split in splits for source in sources_of(data, split)):
+        match source:
+            case TextSource():
+                names = [source.source, source.target]
+            case TsvSource() | JsonlSource() | TmxSource():
+                names = [source.file]
+            case GettextSource():
+                names = [source.folder]
+            case _:
+                names = []
+        found += [Path(data.folder) / name for name in names if "://" not in name]
+    return list(dict.fromkeys(found))
+
+
 def read_pairs(data: DataSettings, split: Split) -> Iterator[Pair]:
     """Yields all pairs of a split, source after source."""
     for source in sources_of(data, split):

@@ -16,6 +16,9 @@ UPDATE_PASSES = 9
 """Reads or writes of all parameters by the norm of the gradients and by AdamW."""
 NEWTON_SCHULZ_STEPS = 5
 """Of Muon: each is three products of a matrix."""
+PADDED = 1.1
+"""Padded tokens of a side of a micro-batch for each of its target tokens: the longer side counts,
+which is 8 % longer where lengths vary as in news, and padding is 2 to 5 % (docs/design.md)."""
 USUAL_LENGTH = 30.0
 """Tokens of a side of a pair of newspapers and parliaments, where no data is prepared yet."""
 
@@ -118,10 +121,11 @@ def work_of(
 def micro_batches_of(config: Config, ranks: int) -> int:
     """Returns the micro-batches of an update: a power of two, and one for each rank at least.
 
-    Where ranks are more than the recipe's own micro-batches, smaller ones are taken to be set.
+    An estimate for usual sentences: training counts them in its data. Where ranks are more than the
+    recipe's own micro-batches, smaller ones are taken to be set.
     """
     count = 1
-    tokens = config.training.tokens_per_update
+    tokens = PADDED * config.training.tokens_per_update
     while count * config.training.pairs_fill_tokens < tokens or count < ranks:
         count *= 2
     return count

@@ -2,14 +2,17 @@
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from dragoman.batches.plan import BatchPlan
-from dragoman.config import Config
-from dragoman.errors import DragomanError
+from dragoman.config import Config, PhrasebookSource
+from dragoman.errors import DragomanError, UserError
 from dragoman.forecast.computing import Lengths, micro_batches_of, usual_lengths
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
+from dragoman.tokenizer import Tokenizer
+from dragoman.training.batch_plan import plan_batches, subword_dropout_of
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +31,21 @@ class Data:
     validation_pairs: int
     is_prepared: bool
     basis: str
+    batches: BatchPlan | None = None
+    """Of the prepared data, as training cuts them."""
+
+
+def given_pieces(config: Config) -> int | None:
+    """Returns the pieces of the model in `tokenizer.model`; None: pieces are to be learned."""
+    if not config.tokenizer.model:
+        return None
+    path = Path(config.tokenizer.model)
+    if not path.exists():
+        raise UserError(
+            f"tokenizer.model = {str(path)!r}: no such file; put it there, or remove the key, and "
+            "pieces are learned from the training text"
+        )
+    return Tokenizer.load(path).size
 
 
 def data_of(config: Config, ranks: int) -> Data:
@@ -38,26 +56,43 @@ def data_of(config: Config, ranks: int) -> Data:
             return _prepared(config, PreparedData.open(folder))
         except DragomanError as error:
             logger.warning(f"{error}; the plan assumes usual lengths instead")
+    return unprepared(config, _pieces(config))
+
+
+def unprepared(config: Config, vocabulary: int) -> Data:
+    """Returns what is usual, for data that nobody has counted yet."""
     return Data(
-        vocabulary=config.tokenizer.vocabulary,
+        vocabulary=vocabulary,
         lengths=usual_lengths(),
         micro_batches=micro_batches_of(config, 1),
         steps_per_epoch=None,
-        validation_pairs=USUAL_VALIDATION_PAIRS,
+        validation_pairs=_validation_pairs(config),
         is_prepared=False,
         basis="assumed: pairs of 30 tokens a side, since no data is prepared",
     )
 
 
+def _validation_pairs(config: Config) -> int:
+    """Returns how many there are, if the recipe says so; else what is usual."""
+    sources = config.data.validation
+    made = [source.pairs for source in sources if isinstance(source, PhrasebookSource)]
+    return sum(made) if len(made) == len(sources) else USUAL_VALIDATION_PAIRS
+
+
+def _pieces(config: Config) -> int:
+    try:
+        return given_pieces(config) or config.tokenizer.vocabulary
+    except DragomanError as error:
+        logger.warning(f"{error}; the plan assumes tokenizer.vocabulary pieces")
+        return config.tokenizer.vocabulary
+
+
 def _prepared(config: Config, prepared: PreparedData) -> Data:
     passport = prepared.passport
-    every = prepared.shards("train").lengths()
-    plan = BatchPlan(
-        every,
-        config.training.tokens_per_update,
-        config.training.pairs_fill_tokens,
-        config.training.seed,
-    )
+    shards = prepared.shards("train")
+    every = shards.lengths()
+    dropout = subword_dropout_of(prepared.tokenizer(), config.training)
+    plan = plan_batches(shards, config, 1, dropout)
     sample = every[:MOST_MEASURED].astype(np.float64)
     source, target = sample[:, 0], sample[:, 1]
     return Data(
@@ -74,4 +109,5 @@ def _prepared(config: Config, prepared: PreparedData) -> Data:
         validation_pairs=passport.splits["validation"].pairs_kept,
         is_prepared=True,
         basis=f"{len(every):,} prepared pairs",
+        batches=plan,
     )

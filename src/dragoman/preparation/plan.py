@@ -1,6 +1,7 @@
 """Plans the preparation: the stages of a recipe, their folders and what they depend on."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -158,11 +159,25 @@ def _input_files(config: Config) -> list[InputFile]:
     Missing files count as unchanged: prepared data is usable without the raw text.
     """
     path = config.prepared_folder / INPUTS_NAME
-    before = {file.path: file for file in _read_inputs(path)}
-    now = [_input_file(file, before.get(str(file))) for file in _inputs(config)]
-    if now != list(before.values()) or not path.exists():
+    before, files = _read_inputs(path), _inputs(config)
+    known = {file.path: file for file in before} | _moved(before, files)
+    now = [_input_file(file, known.get(str(file))) for file in files]
+    if now != before or not path.exists():
         write_json(path, {"files": [file.model_dump() for file in now]})
     return now
+
+
+def _moved(before: Sequence[InputFile], files: Sequence[Path]) -> dict[str, InputFile]:
+    """Returns what is known of files that are now in other folders: prepared data may be copied to
+    a machine that has them elsewhere, or not at all."""
+    if [Path(file.path).name for file in before] != [file.name for file in files]:
+        return {}
+    places = {file.path for file in before}
+    return {
+        str(now): then.model_copy(update={"path": str(now)})
+        for then, now in zip(before, files, strict=True)
+        if str(now) not in places
+    }
 
 
 def _read_inputs(path: Path) -> list[InputFile]:
@@ -195,7 +210,9 @@ def _input_file(path: Path, before: InputFile | None) -> InputFile:
     except FileNotFoundError:
         if before:
             return before
-        raise UserError(f"{path}: no such file; put it there or set data.folder") from None
+        raise UserError(
+            f"{path}: no such file; put it there, or correct data.folder or the name in the recipe"
+        ) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); get it again") from error
 

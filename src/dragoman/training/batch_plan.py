@@ -9,6 +9,7 @@ import numpy as np
 
 from dragoman.batches.merges import Merges
 from dragoman.batches.plan import BatchPlan, Lengths
+from dragoman.batches.shapes import synthetic_lengths
 from dragoman.batches.subword_dropout import SubwordDropout, growth
 from dragoman.config import Config, TrainingSettings
 from dragoman.errors import UserError
@@ -40,6 +41,14 @@ def plan_batches(
     plan = BatchPlan(lengths, settings.tokens_per_update, settings.pairs_fill_tokens, settings.seed)
     refuse_idle_workers(plan, ranks, settings)
     return plan
+
+
+def usual_plan(config: Config) -> BatchPlan:
+    """Returns a plan of sentences as they usually are, for a corpus that is not there yet."""
+    settings = config.training
+    longest = min(config.data.max_length, settings.pairs_fill_tokens)
+    lengths = synthetic_lengths(settings.tokens_per_update, longest)
+    return BatchPlan(lengths, settings.tokens_per_update, settings.pairs_fill_tokens, settings.seed)
 
 
 def refuse_idle_workers(plan: BatchPlan, ranks: int, settings: TrainingSettings) -> None:

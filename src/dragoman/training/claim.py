@@ -35,6 +35,7 @@ FREE_KEYS = (
     "data.mirror",
     "data.prepared",
     "data.test",
+    "tokenizer.model",  # a path; the hash of the data tells whether its pieces are others
     "evaluation.every_steps",
     "evaluation.train_sample_pairs",
     "evaluation.translate_sentences",
@@ -60,6 +61,7 @@ HOST_KEYS = (
     "data.cache",
     "data.mirror",
     "data.prepared",
+    "tokenizer.model",
     "preemption",
     "notify",
 )

@@ -26,7 +26,6 @@ from dragoman.batches.shapes import (
     lengths_of,
     shapes_of,
     share_of,
-    synthetic_lengths,
 )
 from dragoman.config import Config, parse_config
 from dragoman.distributed.allocator import keep_freed_memory
@@ -38,7 +37,12 @@ from dragoman.model.loss import Objective
 from dragoman.shards.files import PairIds
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.sync.link import time_all_reduces, time_all_to_all
-from dragoman.training.batch_plan import plan_batches, refuse_idle_workers, subword_dropout_of
+from dragoman.training.batch_plan import (
+    plan_batches,
+    refuse_idle_workers,
+    subword_dropout_of,
+    usual_plan,
+)
 from dragoman.training.setup import check_memory_for
 from dragoman.training.updater import Updater, initial_model
 
@@ -149,12 +153,9 @@ def _shapes_here(config: Config, ranks: int) -> list[StepShapes]:
 
 
 def synthetic_plan(config: Config, ranks: int) -> BatchPlan:
-    """Returns a plan of sentences as they usually are, for a corpus that is not there yet."""
-    settings = config.training
-    longest = min(config.data.max_length, settings.pairs_fill_tokens)
-    lengths = synthetic_lengths(settings.tokens_per_update, longest)
-    plan = BatchPlan(lengths, settings.tokens_per_update, settings.pairs_fill_tokens, settings.seed)
-    refuse_idle_workers(plan, ranks, settings)
+    """Returns the usual plan; refuses more workers than it has work for."""
+    plan = usual_plan(config)
+    refuse_idle_workers(plan, ranks, config.training)
     return plan
 
 

@@ -1,8 +1,17 @@
 import pytest
 
-from dragoman.cli.recipe_figures import figures
+from dragoman.cli import recipe_figures
+from dragoman.cli.recipe_figures import Counted
 from dragoman.config import load_config
+from dragoman.forecast.computing import micro_batches_of
 from dragoman.recipes import shipped_recipe
+
+PIECES = 32768
+
+
+def figures(config, workers, counted=None):
+    usual = Counted(PIECES, micro_batches_of(config, 1), is_exact=False)
+    return recipe_figures.figures(config, workers, counted or usual)
 
 
 def test_the_figures_of_the_wmt16_recipe_are_those_of_its_stories():
@@ -10,14 +19,34 @@ def test_the_figures_of_the_wmt16_recipe_are_those_of_its_stories():
     assert told["parameters"] == "60,880,896 with 32,768 pieces"
     assert told["peak learning rate"] == "9.882e-04 at step 8,000 (noam)"
     assert told["gradients on the wire"].startswith("243.5 MB per step")
-    assert told["accumulation"].startswith("1 micro-batch(es) per worker")
+    assert told["accumulation"].startswith("1 micro-batch per worker")
     assert told["ends"] == "after 300,000 steps, about 7,500.0 million tokens"
 
 
 def test_fewer_workers_accumulate_more():
     config = load_config(shipped_recipe("wmt16-en-de"))
-    assert dict(figures(config, workers=1))["accumulation"].startswith("4 micro-batch(es)")
-    assert dict(figures(config, workers=3))["accumulation"].startswith("2 micro-batch(es)")
+    assert dict(figures(config, workers=1))["accumulation"].startswith("4 micro-batches before")
+    assert dict(figures(config, workers=2))["accumulation"].startswith("2 micro-batches per worker")
+    assert dict(figures(config, workers=3))["accumulation"].startswith("up to 2 micro-batches")
+
+
+def test_what_was_counted_is_told_from_what_is_estimated():
+    config = load_config(shipped_recipe("wmt16-en-de"))
+    counted = Counted(8000, 8, is_exact=True)
+    told = dict(figures(config, 1, counted))
+    assert told["parameters"] == "48,199,680 with 8,000 pieces"
+    assert told["micro-batches per update"] == (
+        "8 of at most 7,000 padded tokens, counted in the prepared data"
+    )
+    assert told["accumulation"].startswith("8 micro-batches")
+    assert "an estimate" in dict(figures(config, 1))["micro-batches per update"]
+
+
+@pytest.mark.parametrize("mode", ["fp32", "bf16", "local", "auto"])
+def test_one_worker_has_no_wire(mode):
+    config = load_config(shipped_recipe("wmt16-en-de"), [f"sync.mode={mode}"])
+    names = [name for name, _ in figures(config, workers=1)]
+    assert not [name for name in names if "wire" in name or "quality" in name]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +89,7 @@ def test_two_passes_are_counted():
     ]
     assert millions[1] == pytest.approx(2 * millions[0], abs=0.1)
     assert "training.r_drop" in twice["FLOPs per token pair"]
-    assert twice["micro-batches per update"].startswith("at least 8, of at most 3,500")
+    assert twice["micro-batches per update"].startswith("about 8 of at most 3,500")
     assert twice["memory per worker"] == once["memory per worker"]
 
 

@@ -7,7 +7,7 @@ from dragoman.cluster.launch import start_variables
 from dragoman.cluster.network import Interface
 from dragoman.cluster.outlook import NoOutlook
 from dragoman.cluster.preflight import Ready
-from dragoman.cluster.remote_run import Receiver, jobs_of
+from dragoman.cluster.remote_run import Receiver, jobs_of, prepared_there
 from dragoman.config import parse_config
 from dragoman.distributed.launchers import HOST_NAME
 from dragoman.installation import SETUP_COMMAND
@@ -53,7 +53,7 @@ def test_a_host_gets_the_recipe_with_the_data_where_it_is_there(digits_config, t
     ((name, text),) = job.files.items()
     assert job.arguments == ["train", name, "--run", "runs/mine"]
     there = parse_config(text, name)
-    assert there.data.prepared == "prepared/digits"
+    assert there.prepared_folder == Path(prepared_there(digits_config))
     assert there.training == digits_config.training
 
 

@@ -17,6 +17,14 @@ def test_only_settings_that_differ_are_told_by_their_dotted_keys(tmp_path):
     ]
 
 
+def test_where_files_lie_is_no_difference(tmp_path):
+    first = run(tmp_path / "a")
+    place = '[data]\nprepared = "/elsewhere"'
+    second = run(tmp_path / "b", config=CONFIG.replace("[data]", place, 1))
+    found = compare(first.directory, second.directory)
+    assert found.settings.sentences == ["All settings are the same."]
+
+
 def test_the_same_settings_data_and_machines_are_said_to_be_the_same(tmp_path):
     first, second = run(tmp_path / "a"), run(tmp_path / "b")
     found = compare(first.directory, second.directory)

@@ -13,6 +13,12 @@ def test_without_prepared_data_the_usual_is_assumed(tmp_path):
     assert data.basis.startswith("assumed")
 
 
+def test_what_the_recipe_says_is_not_guessed(tmp_path):
+    data = data_of(load_config("demo", {"data.prepared": tmp_path / "none"}), 1)
+    assert data.validation_pairs == 300
+    assert data_of(load_config("wmt16-en-de"), 1).validation_pairs == 3000
+
+
 def test_prepared_data_gives_lengths_and_steps(tmp_path):
     config = load_config("demo", {"data.prepared": str(tmp_path), "data.folder": str(tmp_path)})
     config = config.model_copy(

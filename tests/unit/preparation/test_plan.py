@@ -26,3 +26,21 @@ def test_stages_that_no_longer_count_are_swept(recipe):
     folders = {path.name.rsplit("-", 1)[0] for path in prepared.folder.iterdir() if path.is_dir()}
     assert sorted(folders) == ["clean", "held-out", "kept", "shards", "tokenizer"]
     assert len([path for path in prepared.folder.iterdir() if path.is_dir()]) == 5
+
+
+def test_files_that_have_moved_are_known_by_their_names(recipe, digits, tmp_path):
+    """Prepared data serves on a machine that has the text in another folder, or not at all."""
+    before = prepare(recipe()).passport
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    moved = recipe(f"data.folder={elsewhere}")
+    assert prepare(moved).passport.key == before.key
+
+    (elsewhere / "train.en").write_text("other\n" * 800)
+    plan = make_plan(moved)
+    assert plan.shards.folder.name != before.key
+    assert {file.path for file in plan.inputs} == {
+        str(elsewhere / f"{split}.{language}")
+        for split in ("train", "valid", "test")
+        for language in ("en", "de")
+    }

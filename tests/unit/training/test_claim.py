@@ -17,6 +17,7 @@ from dragoman.training.claim import (
     locked,
     move_away_if_other,
     run_id,
+    shared_settings,
     withdraw_claim,
     write_found,
 )
@@ -69,6 +70,13 @@ def test_when_to_stop_look_and_save_may_change(digits, digits_config, tmp_path):
     )
     claim_run(run, longer)
     assert load_config(run.config) == longer
+
+
+def test_a_run_may_find_its_tokenizer_in_another_place(digits):
+    """What is in it is known by the hash of the data, which `check_data` compares."""
+    before, after = changed(digits, "tokenizer.model=a"), changed(digits, "tokenizer.model=b/a")
+    assert not incompatible_changes(before, after)
+    assert shared_settings(before) == shared_settings(after)
 
 
 def test_the_end_of_a_cosine_is_part_of_the_run(digits):
