@@ -121,6 +121,8 @@ def script_of(block: Block, run: Run) -> str:
             continue
         if command in run.stays:
             lines.append(f"until_it_serves {command}")
+        elif command in run.unfit:
+            lines.append(f"{command} || test $? = 3")
         else:
             lines.append(command)
     return "\n".join(lines)
