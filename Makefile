@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo serve-demo test test-clients test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-serve bench-sync bench-telemetry bench-watch bench-diagnosis bench-network bench-plan bench-translate bench-truth bench-beside clean help
+.PHONY: chaos demo docs gallery serve-demo test test-clients test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-serve bench-sync bench-telemetry bench-watch bench-diagnosis bench-network bench-plan bench-translate bench-truth bench-beside clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -16,6 +16,13 @@ demo: $(VENV)/.installed ## from nothing to a trained translator, with a report
 serve-demo: $(VENV)/.installed-serve ## a page and an API to translate with the demo's model, which it trains if needed
 	test -e runs/demo/evaluation-test.json || $(BIN)/python -m dragoman demo
 	$(BIN)/python -m dragoman serve runs/demo
+
+docs: $(VENV)/.installed-docs ## the site, in site/; links and anchors are checked
+	$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html, or: $(BIN)/python -m http.server --directory site"
+
+gallery: $(VENV)/.installed-docs ## runs with known trouble in a lab, whose reports `make docs` takes up; needs root
+	$(BIN)/python -m docs_site.gallery
 
 test: format lint types pytest ## format check, lint, types, and all tests but the long ones
 
@@ -42,7 +49,7 @@ pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(ONE_OF_EACH)
 
 test-cluster: $(VENV)/.installed-dev ## the long tests: faults, hosts, labs, all seeds of the scenarios
-	$(BIN)/python -m pytest tests/hosts/ $(SLOW) tests/browser/ tests/unit/ -m cluster $(addprefix --ignore ,$(ALONE)) $(BESIDE_EACH_OTHER)
+	$(BIN)/python -m pytest tests/hosts/ $(SLOW) tests/browser/ tests/docs/ tests/unit/ -m cluster $(addprefix --ignore ,$(ALONE)) $(BESIDE_EACH_OTHER)
 	$(BIN)/python -m pytest $(ALONE) -m cluster
 
 # argostranslatefiles needs older packages than we do, so it gets an environment of its own.
@@ -68,6 +75,10 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 
 $(VENV)/.installed-serve: $(VENV)/.installed
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[serve]'
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

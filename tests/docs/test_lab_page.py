@@ -11,7 +11,7 @@ from dragoman.cli.lab import lab
 
 PAGE = (Path(__file__).parents[2] / "docs" / "lab.md").read_text(encoding="utf-8")
 COMMANDS = typer.main.get_command(lab).commands
-SHOWN = re.findall(r"^sudo dragoman lab (.*)$", PAGE, re.M)
+SHOWN = re.findall(r"^sudo .venv/bin/dragoman lab (.*)$", PAGE, re.M)
 
 
 @pytest.mark.parametrize("line", SHOWN)
