@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo docs gallery serve-demo test test-clients test-cluster format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-serve bench-sync bench-telemetry bench-watch bench-diagnosis bench-network bench-plan bench-translate bench-truth bench-beside clean help
+.PHONY: chaos demo docs gallery serve-demo dist test test-clients test-cluster test-jobs test-pythons format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-serve bench-sync bench-telemetry bench-watch bench-diagnosis bench-network bench-plan bench-translate bench-truth bench-beside clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -23,6 +23,9 @@ docs: $(VENV)/.installed-docs ## the site, in site/; links and anchors are check
 
 gallery: $(VENV)/.installed-docs ## runs with known trouble in a lab, whose reports `make docs` takes up; needs root
 	$(BIN)/python -m docs_site.gallery
+
+dist: $(VENV)/.installed-dev ## a wheel and its source archive, in dist/
+	$(BIN)/python -m hatchling build
 
 test: format lint types pytest ## format check, lint, types, and all tests but the long ones
 
@@ -49,12 +52,29 @@ pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(ONE_OF_EACH)
 
 test-cluster: $(VENV)/.installed-dev ## the long tests: faults, hosts, labs, all seeds of the scenarios
-	$(BIN)/python -m pytest tests/hosts/ $(SLOW) tests/browser/ tests/docs/ tests/unit/ -m cluster $(addprefix --ignore ,$(ALONE)) $(BESIDE_EACH_OTHER)
+	$(BIN)/python -m pytest tests/hosts/ $(SLOW) tests/browser/ tests/docs/ tests/shipped/ tests/unit/ -m cluster $(addprefix --ignore ,$(ALONE)) $(BESIDE_EACH_OTHER)
 	$(BIN)/python -m pytest $(ALONE) -m cluster
 
 # argostranslatefiles needs older packages than we do, so it gets an environment of its own.
 test-clients: $(VENV)/.installed-dev $(VENV)-clients/.installed ## clients of LibreTranslate that need another environment
 	ARGOS_PYTHON=$(abspath $(VENV)-clients/bin/python) $(BIN)/python -m pytest tests/system/test_serve.py
+
+# Clients of clouds need other packages than we do, too.
+test-jobs: $(VENV)/.installed-dev $(VENV)-jobs/.installed ## job files, checked by SkyPilot, dstack and Kubeflow's SDK
+	JOBS_PYTHON=$(abspath $(VENV)-jobs/bin/python) $(BIN)/python -m pytest tests/shipped/test_job_files.py
+
+$(VENV)-jobs/.installed:
+	$(PYTHON) -m venv $(VENV)-jobs
+	$(VENV)-jobs/bin/python -m pip --disable-pip-version-check install --quiet skypilot==0.14.1 dstack==0.22.5 kubeflow-training==1.9.4
+	touch $@
+
+# Each gets an environment of its own, with all packages, beside that of the project.
+test-pythons: $(VENV)/.installed-dev ## unit tests with every other supported Python that is found here
+	@set -e; for python in $$($(BIN)/python tests/interpreters.py); do \
+	  version=$$($$python -c 'import sys; print("{}.{}".format(*sys.version_info))'); \
+	  $(MAKE) VENV=$(VENV)-$$version PYTHON=$$python $(VENV)-$$version/.installed-dev; \
+	  $(VENV)-$$version/bin/python -m pytest tests/unit/ -m "not cluster" $(BESIDE_EACH_OTHER); \
+	done
 
 $(VENV)-clients/.installed:
 	$(PYTHON) -m venv $(VENV)-clients
@@ -144,4 +164,4 @@ chaos: $(VENV)/.installed ## a run with one fault a minute on three lab nodes, b
 	$(BIN)/python benchmarks/chaos.py --steps 6000 --every-s 60
 
 clean: ## remove the virtual environment and the caches, keep runs and data
-	rm -rf $(VENV) $(VENV)-clients .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-clients $(VENV)-jobs $(VENV)-3.* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,9 +4,11 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
+from dragoman import __version__
 from dragoman.cli.check import check
 from dragoman.cli.compare import compare
 from dragoman.cli.config import config
@@ -43,6 +45,24 @@ for command in (
     app.command()(command)
 app.command(hidden=True)(rehearse)
 app.add_typer(lab, name="lab")
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"dragoman {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_show_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Options of the program itself, before any command."""
 
 
 def check_arguments(arguments: Sequence[str]) -> None:

@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.arguments import Overrides
+
 
 def demo(
     run: Annotated[Path, typer.Option(help="The folder of the run.")] = Path("runs/demo"),
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
+    overrides: Overrides = None,
 ) -> None:
     """Train, evaluate and translate on this machine in minutes, offline.
 
@@ -27,11 +30,11 @@ def demo(
 
     recipe = shipped_recipe("demo")
     directory = RunDir(run)
-    if aside := move_away_if_other(directory, load_config(recipe)):
+    if aside := move_away_if_other(directory, load_config(recipe, overrides or ())):
         echo(f"{run} belongs to another recipe and was moved to {aside}")
     echo(f"Training an English-German translator from {recipe} with {workers} workers.\n")
     # Two workers show more than one, also where they have to take turns on one core.
-    train(recipe, run=run, workers=workers, oversubscribe=workers <= 2)
+    train(recipe, run=run, workers=workers, oversubscribe=workers <= 2, overrides=overrides)
     if read_json(directory.status).get("state") != "finished":
         sys.exit(1)
     echo("\nOn sentences whose combinations of words were not in the training data:")
