@@ -86,12 +86,6 @@ def local_files(data: DataSettings, *splits: Split) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def read_pairs(data: DataSettings, split: Split) -> Iterator[Pair]:
-    """Yields all pairs of a split, source after source."""
-    for source in sources_of(data, split):
-        yield from read_source(source, data, split)
-
-
 def read_source(source: CorpusSource, data: DataSettings, split: Split) -> Iterator[Pair]:
     """Yields the pairs of a source, the data's source language first, stripped."""
     swap = is_reversed(source, data)

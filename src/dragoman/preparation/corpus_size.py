@@ -4,13 +4,13 @@ The beginning of each file is read. To count all of its lines would take a good 
 that cleaning takes.
 """
 
-from contextlib import closing, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 from dragoman.config import DataSettings, GettextSource, PhrasebookSource, TmxSource
 from dragoman.corpus.sources import files_of
-from dragoman.corpus.text import COMPRESSIONS, read_raw_lines
+from dragoman.corpus.text import COMPRESSIONS, decode_lines, open_binary
 from dragoman.errors import DragomanError
 
 LINES_READ = 2000
@@ -33,8 +33,9 @@ def expected_pairs(data: DataSettings) -> int | None:
 
 
 def expected_lines(path: Path) -> int:
-    with closing(read_raw_lines(path)) as lines:
-        first = [len(line.encode()) + 1 for line in islice(lines, LINES_READ)]
+    with open_binary(path) as file:
+        lines = islice(decode_lines(file, str(path)), LINES_READ)
+        first = [len(line.encode()) + 1 for line in lines]
     if len(first) < LINES_READ:
         return len(first)
     expansion = EXPANSION if path.name.endswith(COMPRESSIONS) else 1.0

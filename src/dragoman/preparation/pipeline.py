@@ -108,7 +108,8 @@ def _weight(plan: Plan, number: int, kept: Flags) -> float | npt.NDArray[np.floa
     """Returns the weight of a slice's kept pairs, or one for each."""
     if plan.has_larger_weights:
         return plan.overlap.weights(number)[kept]
-    return plan.config.data.train[plan.clean.record(number)["source"]].weight
+    source: int = plan.clean.record(number)["source"]
+    return plan.config.data.train[source].weight
 
 
 def dropped_examples(config: Config) -> dict[str, list[Pair]]:

@@ -23,8 +23,20 @@ from dragoman.config import (
     TsvSource,
 )
 from dragoman.corpus import public
-from dragoman.corpus.sources import describe, input_files, languages_of, read_pairs
+from dragoman.corpus.sources import (
+    describe,
+    input_files,
+    languages_of,
+    read_source,
+    sources_of,
+)
 from dragoman.errors import DragomanError, UserError
+
+
+def read_pairs(settings, split):
+    """Yields all pairs of a split, source after source."""
+    for source in sources_of(settings, split):
+        yield from read_source(source, settings, split)
 
 
 def data(folder, *train, target_language="de"):
