@@ -217,7 +217,7 @@ class Agent:
             run, host = RunDir(Path(job.run).absolute()), host_name(job.environment)
             secrets = [job.secret, *secret_values(environment_of(job))]
             self._log = LogFile(run, agent_writer(host), secrets, job.run_id)
-            ranks = f"rank {job.first_rank} to {job.first_rank + job.workers - 1}"
+            ranks = ", ".join(f"rank {worker.rank}" for worker in self._workers)
             self._keep(f"starting {ranks}: {shlex.join(['dragoman', *job.arguments])}")
         if self._records:
             self._records.follow(job)

@@ -61,7 +61,7 @@ def test_workers_of_a_host_start_in_its_folder_and_their_output_comes_home(tmp_p
     (log,) = run.logs.iterdir()
     assert log.name.startswith("gpu1-agent-")
     kept = log.read_text()
-    assert "starting rank 3 to 4: dragoman config recipes/x.toml" in kept
+    assert "starting rank 3, rank 4: dragoman config recipes/x.toml" in kept
     (rank, *_) = ranks
     assert f"rank {rank} | error: recipes/x.toml" in kept
     assert f"rank {rank} ended, code 2" in kept

@@ -171,7 +171,8 @@ def kept_log(
     """
     file = LogFile(run, writer, secrets)
     handler = LogFileHandler(file)
-    file.write(f"process {os.getpid()}, Dragoman {__version__} {shlex.join(command)}".rstrip())
+    of_command = f": {shlex.join(command)}" if command else ""
+    file.write(f"process {os.getpid()}, Dragoman {__version__}{of_command}")
     dragoman = logging.getLogger("dragoman")
     dragoman.addHandler(handler)
     try:

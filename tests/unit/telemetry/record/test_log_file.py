@@ -54,7 +54,7 @@ def test_the_first_line_names_the_process_and_its_command(run):
     (path,) = run.logs.iterdir()
     line = path.read_text().strip()
     assert line.endswith(
-        f"process {os.getpid()}, Dragoman {__version__} dragoman train 'my recipe' ***"
+        f"process {os.getpid()}, Dragoman {__version__}: dragoman train 'my recipe' ***"
     )
 
 
