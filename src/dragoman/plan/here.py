@@ -51,8 +51,8 @@ SMALLER_WIDTH = 0.35
 """Of times that smaller micro-batches stand for."""
 GUESS_WIDTH = 1.0
 """Of a guess: small models reach a lesser share of a processor's speed, other programs compute."""
-PRODUCT_WIDTH = 1024
-PRODUCT_S = 0.05
+PRODUCT_WIDTH = 512
+PRODUCT_S = 0.03
 
 
 @dataclass(frozen=True)

@@ -58,17 +58,6 @@ def test_steps_of_the_prepared_data_are_timed(digits, rehearsed):
     assert found.known_from == "3 timed steps"
 
 
-def test_real_workers_time_real_steps(digits, monkeypatch):
-    monkeypatch.setattr(here, "START_S", 90.0)  # other tests may compute beside it
-    told = []
-    found = outlook_of(load_config(digits), 1, tell=told.append)
-    assert not found.note
-    assert "timed step" in found.known_from
-    assert found.plan
-    assert found.plan.own.step_s.is_measured
-    assert "--no-timing" in told[0]
-
-
 def test_without_data_usual_sentences_are_timed(digits, rehearsed):
     config = load_config(digits)
     found = outlook_of(config, 1)
