@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 logger = logging.getLogger(__name__)
+_dragoman = logging.getLogger("dragoman")  # once: looking a logger up takes a lock
 
 QUIET_S = 2.0
 PLAIN_EVERY_S = 5.0
@@ -130,8 +131,7 @@ class KeepingHandler(logging.Handler):
 
 
 def _keeping() -> list[KeepingHandler]:
-    handlers = logging.getLogger("dragoman").handlers
-    return [handler for handler in handlers if isinstance(handler, KeepingHandler)]
+    return [handler for handler in _dragoman.handlers if isinstance(handler, KeepingHandler)]
 
 
 def write_last_error(text: str) -> None:
@@ -227,7 +227,7 @@ class Progress:
             thread.join()
 
     def _plain_line(self, seconds: float) -> str:
-        rate = self._done / seconds
+        rate = self._done / max(seconds, 1e-9)
         of_total = f" of {self._amount(self._total)}" if self._total else ""
         text = f"{self._title}: {self._amount(self._done)}{of_total} {self._shown_unit}"
         text += f" ({self._amount(rate)}/s)"
