@@ -246,7 +246,11 @@ class Progress:
                 self._draw_bar(now)
                 return
             self._next_show = now + PLAIN_EVERY_S
-            rate = f" ({self._amount(self._done / (now - self._begun))}/s)" if self._unit else ""
+            rate = (
+                f" ({self._amount(self._done / max(1e-9, now - self._begun))}/s)"
+                if self._unit
+                else ""
+            )
             words = [f"{self._title}: {self._counted(now)}{rate}", self._left(now)]
             text = ", ".join(filter(None, words))
             if self._is_shown:
