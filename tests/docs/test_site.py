@@ -1,5 +1,6 @@
 """The site is built without a broken link, from the program as it is, and needs nothing else."""
 
+import os
 import re
 import subprocess
 import sys
@@ -27,6 +28,7 @@ def site(tmp_path_factory):
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
         cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
         check=False,
