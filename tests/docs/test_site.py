@@ -115,7 +115,7 @@ def test_the_python_page_has_every_public_name_and_the_modules_all_modules():
 
 def test_text_from_the_source_is_shown_as_it_is():
     assert prose("a <name> of  dragoman[zstd] and `a|b_c`") == (
-        r"a \<name> of dragoman\[zstd] and `a\|b_c`"
+        r"a &lt;name> of dragoman\[zstd] and `a\|b_c`"
     )
     assert code("") == ""
     assert code("a|b") == r"`a\|b`"
