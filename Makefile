@@ -18,7 +18,7 @@ serve-demo: $(VENV)/.installed-serve ## a page and an API to translate with the 
 	$(BIN)/python -m dragoman serve runs/demo
 
 docs: $(VENV)/.installed-docs ## the site, in site/; links and anchors are checked
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html, or: $(BIN)/python -m http.server --directory site"
 
 gallery: $(VENV)/.installed-docs ## runs with known trouble in a lab, whose reports `make docs` takes up; needs root

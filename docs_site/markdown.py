@@ -8,7 +8,9 @@ def prose(text: str) -> str:
     """Returns text in one line, where only words in backticks are marked up."""
     parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
     return "".join(
-        part.replace("|", "\\|") if part.startswith("`") else re.sub(r"([<\[*_|])", r"\\\1", part)
+        part.replace("|", "\\|")
+        if part.startswith("`")
+        else re.sub(r"([\[*_|])", r"\\\1", part).replace("<", "&lt;")  # MkDocs knows no \<
         for part in parts
     )
 

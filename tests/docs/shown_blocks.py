@@ -69,8 +69,16 @@ DOWNLOADS = "downloads"
 SMALL_WMT16 = (
     "cp recipes/small-wmt16-en-de.toml recipes/wmt16-en-de.toml && rm -rf runs/wmt16-en-de"
 )
+# Long enough to lose a host and to get it back.
+LONGER_DEMO = (
+    "sed -i 's/^steps = .*/steps = 1500/; s/^every_steps = 10/every_steps = 500/' recipes/demo.toml"
+)
 LAB_UP = "sudo .venv/bin/dragoman lab up --nodes 2 > /dev/null"
-LAB_HOSTS = f"{LAB_UP} && cp /var/lib/dragoman-labs/lab/hosts.toml ."
+# A host list of the reader's own; the lab's names its ssh_config beside it.
+LAB_HOSTS = (
+    f"{LAB_UP} && sed 's|^ssh_config = \"|&/var/lib/dragoman-labs/lab/|' "
+    "/var/lib/dragoman-labs/lab/hosts.toml > hosts.toml"
+)
 
 TREATMENT: dict[tuple[str, str], Treatment] = {
     ("README.md", "make demo"): NotHere(
@@ -200,8 +208,8 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
         "docs/security.md",
         "sh recipes/cluster/wireguard.sh gpu1=10.0.0.11 gpu2=10.0.0.12",
     ): Elsewhere("tests/hosts/test_wireguard.py"),
-    ("docs/serve.md", "pip install 'dragoman[serve]'"): Run(
-        skipped={"pip install 'dragoman[serve]'": "installs from the network"},
+    ("docs/serve.md", "pip install --editable '.[serve]'"): Run(
+        skipped={"pip install --editable '.[serve]'": "installs from the network"},
         stays=("dragoman serve runs/demo",),
     ),
     (
@@ -215,10 +223,13 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
     ): Elsewhere("tests/docs/test_serve_page.py"),
     ("docs/sync.md", "make bench-sync DATA=path/to/multi30k KEEP=folder"): BENCHMARK,
     ("docs/telemetry.md", "dragoman report runs/demo --trace"): Run(),
-    ("docs/watch.md", "dragoman watch runs/demo"): Run(stays=("dragoman watch runs/demo --web",)),
+    ("docs/watch.md", "dragoman watch runs/demo"): Run(
+        skipped={"dragoman watch runs/demo --notify": "needs a server to notify"},
+        stays=("dragoman watch runs/demo --web",),
+    ),
     ("docs/watch.md", "dragoman watch runs/demo > now.txt"): Run(is_quick=True),
-    ("docs/watch.md", "pip install 'dragoman[serve]'"): Run(
-        skipped={"pip install 'dragoman[serve]'": "installs from the network"},
+    ("docs/watch.md", "pip install --editable '.[serve]'"): Run(
+        skipped={"pip install --editable '.[serve]'": "installs from the network"},
         stays=(
             "dragoman watch runs/demo --web",
             "dragoman watch runs/first runs/second --web --port 8000",
@@ -246,7 +257,7 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
     ): Run(
         before="rm -r runs/demo",
         needs_lab=True,
-        unfit=("dragoman check recipes/demo.toml --hosts hosts.toml --output check.json",),
+        unfit=("dragoman check recipes/demo.toml --hosts /var/lib/dragoman-labs/lab/hosts.toml",),
     ),
     ("docs/tutorials/two-rented-machines.md", "dragoman setup --hosts hosts.toml"): Run(
         skipped={"dragoman setup --hosts hosts.toml": INSTALLS},
@@ -262,7 +273,7 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
     (
         "docs/tutorials/a-spot-cluster.md",
         "sudo .venv/bin/dragoman lab up --nodes 3 --rate 1gbit",
-    ): Run(before="rm -r runs/demo", needs_lab=True),
+    ): Run(before=f"rm -r runs/demo && {LONGER_DEMO}", needs_lab=True),
     ("docs/tutorials/a-spot-cluster.md", "dragoman report runs/demo"): Run(),
     (
         "docs/tutorials/a-spot-cluster.md",
