@@ -61,6 +61,14 @@ def figure_of(plot: Plot) -> Figure:
             return _gantt(plot)
 
 
+def _label(text: str) -> str:
+    """Returns text for Plotly, which reads tags: what a file says is shown, never obeyed.
+
+    Quotes stay: of HTML's names Plotly knows but a few, and would show &quot; as it stands.
+    """
+    return escape(text, quote=False)
+
+
 def _layout(xaxis: Figure, yaxis: Figure, **others: Any) -> Figure:
     return {
         "xaxis": {"automargin": True, "showspikes": False, "zeroline": False} | xaxis,
@@ -99,7 +107,7 @@ def _chart(chart: Chart) -> Figure:
     if chart.axis_range:
         xaxis = xaxis | {"range": _x(chart.axis_range, is_time)}
     yaxis: Figure = {
-        "title": {"text": escape(chart.value_title), "standoff": 12},
+        "title": {"text": _label(chart.value_title), "standoff": 12},
         "hoverformat": chart.number_format,
         "rangemode": "tozero" if chart.shows_zero else "normal",
     }
@@ -117,8 +125,8 @@ def _chart(chart: Chart) -> Figure:
 
 
 def _number_axis(chart: Chart) -> Figure:
-    title = {"text": escape(chart.axis_title), "standoff": 8}
-    hovered = {"text": f"{escape(chart.axis_title)}: %{{x:,}}"}
+    title = {"text": _label(chart.axis_title), "standoff": 8}
+    hovered = {"text": f"{_label(chart.axis_title)}: %{{x:,}}"}
     scale = {"type": "log"} if chart.is_logarithmic else {"rangemode": "tozero"}
     return {"title": title, "unifiedhovertitle": hovered, "tickformat": ",", **scale}
 
@@ -142,8 +150,7 @@ def _trace(line: Line, chart: Chart, color: str) -> Figure:
         "type": "scatter",
         "x": _x(line.at, chart.axis == "time"),
         "y": list(line.values),
-        # Plotly reads tags in names: what a file says is shown, never obeyed.
-        "name": escape(line.name),
+        "name": _label(line.name),
         "mode": "lines+markers" if is_few else "lines",
         "line": {"color": color, "width": 2 if line.style == "line" else 1.5},
     }
@@ -207,20 +214,20 @@ def _x(at: Sequence[float], is_time: bool) -> list[float]:
 
 
 def _stacked_bars(bars: StackedBars) -> Figure:
-    rows = [escape(row) for row in bars.rows]
+    rows = [_label(row) for row in bars.rows]
     traces = [
         {
             "type": "bar",
             "orientation": "h",
             "x": list(lengths),
             "y": rows,
-            "name": escape(name),
+            "name": _label(name),
             "marker": {"color": COLORS[place % len(COLORS)], "line": {"width": 0}},
-            "hovertemplate": f"{escape(name)}: %{{x:{bars.number_format}}}<extra>%{{y}}</extra>",
+            "hovertemplate": f"{_label(name)}: %{{x:{bars.number_format}}}<extra>%{{y}}</extra>",
         }
         for place, (name, lengths) in enumerate(bars.parts)
     ]
-    xaxis = {"title": {"text": escape(bars.value_title), "standoff": 8}, "rangemode": "tozero"}
+    xaxis = {"title": {"text": _label(bars.value_title), "standoff": 8}, "rangemode": "tozero"}
     yaxis = {"type": "category", "categoryarray": rows[::-1], "ticklabelstandoff": 6}
     layout = _layout(
         xaxis,
@@ -251,12 +258,12 @@ def _histogram(histogram: Histogram) -> Figure:
             "y": [0, max(histogram.counts, default=1)],
             "mode": "lines",
             "line": {"color": COLORS[1 + place], "width": 1.5, "dash": "dash"},
-            "name": escape(f"{name} {seconds(where)}"),
+            "name": _label(f"{name} {seconds(where)}"),
             "hoverinfo": "skip",
         }
         for place, (name, where) in enumerate(histogram.marks)
     ]
-    xaxis = {"title": {"text": escape(histogram.value_title), "standoff": 8}}
+    xaxis = {"title": {"text": _label(histogram.value_title), "standoff": 8}}
     yaxis = {"title": {"text": "steps", "standoff": 12}, "rangemode": "tozero"}
     layout = _layout(xaxis, yaxis, showlegend=True, bargap=0, hovermode="closest")
     return {"data": [bars | {"showlegend": False}, *marks], "layout": layout}
@@ -268,7 +275,7 @@ def _gantt(gantt: Gantt) -> Figure:
         _TIME_AXIS,
         {
             "type": "category",
-            "categoryarray": [escape(row) for row in reversed(rows)],
+            "categoryarray": [_label(row) for row in reversed(rows)],
             "range": [-0.7, len(rows) - 0.3],
         },
         showlegend=bool(gantt.marks),
@@ -283,10 +290,10 @@ def _bar(bar: GanttBar) -> Figure:
     return {
         "type": "scatter",
         "x": _x([bar.begin_at, bar.end_at], is_time=True),
-        "y": [escape(bar.row)] * 2,
+        "y": [_label(bar.row)] * 2,
         "mode": "lines",
         "line": {"color": HEALTH_COLORS[bar.health], "width": 12},
-        "text": [escape(bar.text)] * 2,
+        "text": [_label(bar.text)] * 2,
         "hovertemplate": "%{text}<extra></extra>",
         "showlegend": False,
     }
@@ -296,10 +303,10 @@ def _faults(marks: Sequence[GanttMark]) -> Figure:
     return {
         "type": "scatter",
         "x": _x([mark.at for mark in marks], is_time=True),
-        "y": [escape(mark.row) for mark in marks],
+        "y": [_label(mark.row) for mark in marks],
         "mode": "markers",
         "name": "fault",
         "marker": {"symbol": "x", "size": 11, "color": HEALTH_COLORS["poor"]},
-        "text": [escape(f"{mark.text} ({instant(mark.at)})") for mark in marks],
+        "text": [_label(f"{mark.text} ({instant(mark.at)})") for mark in marks],
         "hovertemplate": "%{text}<extra></extra>",
     }

@@ -65,6 +65,12 @@ def test_plotly_shows_tags_in_texts_instead_of_obeying_them():
         assert "<script" not in json.dumps(json.loads(figure)).replace("<extra></extra>", "")
 
 
+def test_quotes_are_shown_as_quotes():
+    """Plotly does not know &quot;."""
+    figure = figure_of(Chart("t", "v", ".1f", [Line("\"a\" & 'b'", [1], [1.0])]))
+    assert figure["data"][0]["name"] == "\"a\" &amp; 'b'"
+
+
 def test_the_axis_shows_the_range_that_is_asked_for():
     chart = Chart("t", "v", ".1f", [LINE], axis="time", axis_range=(1.0, 60.0))
 
