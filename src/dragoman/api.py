@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,15 @@ from dragoman.config import Config, Overrides, load_config
 from dragoman.errors import RunError, UserError
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
     from dragoman.cluster.launch import Orders
     from dragoman.report.content import Answer, Report
     from dragoman.shards.passport import PreparedData
 
 WAKE_EVERY_S = 0.1
+PLOT_HEIGHT_PIXELS = 400
+TITLE_PIXELS = 80  # above a plot, for its title and its legend
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,24 @@ class Diagnosis:
 
     def __len__(self) -> int:
         return len(self.answers) + len(self.also)
+
+    def plots(self, key: str) -> list["Figure"]:
+        """Returns the plots of one answer as Plotly figures, which a notebook shows."""
+        import plotly.graph_objects
+
+        from dragoman.report.plotly_figures import figure_of
+        from dragoman.report.sections.questions import question_section
+
+        figures = []
+        for plot in question_section(self[key], self.report).plots:
+            figure = plotly.graph_objects.Figure(figure_of(plot))
+            # The report has its titles and colors outside its plots; a notebook has no such place.
+            title = {"text": escape(plot.title), "y": 0.97, "yanchor": "top"}
+            height = figure.layout.height or PLOT_HEIGHT_PIXELS
+            margin = {"t": TITLE_PIXELS}
+            figure.update_layout(title=title, height=height, margin=margin, template="plotly_white")
+            figures.append(figure)
+        return figures
 
     def __repr__(self) -> str:
         width = max((len(answer.key) for answer in self), default=0)
