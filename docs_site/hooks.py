@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site: adds generated pages and the shipped recipes."""
+"""What MkDocs calls while it builds the site: adds generated pages, recipes and notebooks."""
 
 import re
 from collections.abc import Sequence
@@ -14,10 +14,12 @@ from docs_site.modules import api_page, modules_page
 from dragoman.cli import app
 
 ROOT = Path(__file__).parents[1]
+LINKED = ("notebooks", "recipes")
+"""Folders beside `docs` whose files pages link to."""
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds pages that are written now, recipes that pages link to, and reports of the gallery."""
+    """Adds pages that are written now, files that pages link to, and reports of the gallery."""
     pages = {
         "reference/commands.md": commands_page(app),
         "reference/keys.md": keys_page(),
@@ -26,16 +28,17 @@ def on_files(files: Files, config: Any) -> Files:
     }
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
-    for path in sorted((ROOT / "recipes").rglob("*.*")):
-        name = path.relative_to(ROOT).as_posix()
-        files.append(File.generated(config, name, abs_src_path=str(path)))
+    for folder in LINKED:
+        for path in sorted((ROOT / folder).rglob("*.*")):
+            name = path.relative_to(ROOT).as_posix()
+            files.append(File.generated(config, name, abs_src_path=str(path)))
     for name, path in reports():
         files.append(File.generated(config, f"gallery/{name}.html", abs_src_path=str(path)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Lets links to recipes lead to their copies, and links the reports that have been made."""
+    """Lets links out of `docs` lead to copies, and links the reports that have been made."""
     linked = with_reports(markdown, [name for name, _ in reports()])
     return links_within_the_site(linked, page.file.src_uri.count("/"))
 
@@ -52,9 +55,10 @@ def with_reports(markdown: str, made: Sequence[str]) -> str:
 
 
 def links_within_the_site(markdown: str, depth: int) -> str:
-    """Returns the page with links out of `docs` to `recipes` as they are on the site.
+    """Returns the page with links out of `docs` as they are on the site.
 
     `depth` is the number of folders between `docs` and the page.
     """
     outside, inside = "../" * (depth + 1), "../" * depth
-    return re.sub(rf"\]\({re.escape(outside)}(recipes/)", rf"]({inside}\1", markdown)
+    folders = "|".join(LINKED)
+    return re.sub(rf"\]\({re.escape(outside)}(({folders})/)", rf"]({inside}\1", markdown)

@@ -65,6 +65,8 @@ BENCHMARK = NotHere("takes from minutes to hours, and data that is not in the re
 OWN_HOSTS = "gpu1 and gpu2 are the reader's hosts; a host list does the same in docs/cluster.md"
 INSTALLS = "installs torch on every host; tests/hosts/test_setup.py does it with what is there"
 DOWNLOADS = "downloads"
+DOCKER = NotHere("needs Docker; tests/shipped/test_container.py reads the files")
+RENTS = NotHere("rents machines; tests/shipped/test_job_files.py reads the files")
 # The shipped recipe downloads 4.5 million pairs; the run of its name is a small one here.
 SMALL_WMT16 = (
     "cp recipes/small-wmt16-en-de.toml recipes/wmt16-en-de.toml && rm -rf runs/wmt16-en-de"
@@ -112,8 +114,8 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
             "--output check.json",
         ),
     ),
-    ("docs/cluster.md", "dragoman setup --hosts hosts.toml"): Run(
-        skipped={"dragoman setup --hosts hosts.toml": INSTALLS},
+    ("docs/cluster.md", "dragoman setup recipes/wmt16-en-de.toml --hosts hosts.toml"): Run(
+        skipped={"dragoman setup recipes/wmt16-en-de.toml --hosts hosts.toml": INSTALLS},
         before=f"{SMALL_WMT16} && {LAB_HOSTS}",
         needs_lab=True,
     ),
@@ -144,6 +146,13 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
         "downloads 2 GB; tests/system/test_comet_elsewhere.py has a stand-in for the package"
     ),
     ("docs/export.md", "dragoman export runs/demo exported/demo --to ctranslate2"): Run(),
+    ("docs/installation.md", "make dist"): Elsewhere("tests/shipped/test_wheel.py"),
+    ("docs/installation.md", "pip install torch"): Elsewhere("tests/shipped/test_wheel.py"),
+    ("docs/installation.md", "docker build --tag dragoman ."): DOCKER,
+    (
+        "docs/installation.md",
+        "docker compose up --build --abort-on-container-failure",
+    ): DOCKER,
     ("docs/lab.md", "sudo .venv/bin/dragoman lab up --nodes 2 --rate 100mbit"): Run(needs_lab=True),
     (
         "docs/lab.md",
@@ -161,6 +170,11 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
         "docs/notify.md",
         "export DRAGOMAN_WEBHOOK=https://chat.example.org/hooks/secret",
     ): NotHere("calls a server of the reader; tests/unit/watch/test_notifier.py has one"),
+    (
+        "docs/optimizers.md",
+        "dragoman train mine.toml --set training.steps=40000 "
+        "--set 'schedule.tails=[[20000, 1e-4]]'",
+    ): NotHere("hours of training; tests/unit/training/test_train.py trains on with a tail"),
     ("docs/performance.md", "make bench-train DATA=path/to/multi30k"): BENCHMARK,
     (
         "docs/performance.md",
@@ -196,8 +210,11 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
     ("docs/plan.md", "make bench-plan KEEP=folder"): BENCHMARK,
     ("docs/quickstart.md", "make demo"): NotHere("minutes of training, as in the README"),
     ("docs/quickstart.md", ". .venv/bin/activate"): Run(is_quick=True, is_activated=False),
-    ("docs/quickstart.md", "dragoman config mine.toml --workers 2"): Run(is_quick=True),
+    ("docs/quickstart.md", "dragoman config mine.toml --workers 2"): Run(),
+    ("docs/quickstart.md", "dragoman train mine.toml --workers 2"): Run(is_quick=True),
     ("docs/quickstart.md", "dragoman setup --hosts gpu1,gpu2"): NotHere(OWN_HOSTS),
+    ("docs/rented-machines.md", "pip install skypilot"): RENTS,
+    ("docs/rented-machines.md", "pip install dstack"): RENTS,
     ("docs/report.md", "dragoman report runs/demo"): Run(is_quick=True),
     ("docs/report.md", "dragoman report runs/demo --json > report.json"): Run(is_quick=True),
     (
