@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WAKE_EVERY_S = 0.1
 PLOT_HEIGHT_PIXELS = 400
-TITLE_PIXELS = 80  # above a plot, for its title and its legend
+TITLE_PIXELS = 100  # above a plot, for its title and its legend
 
 
 @dataclass(frozen=True)

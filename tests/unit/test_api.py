@@ -315,6 +315,18 @@ def test_a_diagnosis_is_read_by_key_and_shown_as_a_table(trained):
         diagnosis["weather"]
 
 
+def test_the_plots_of_an_answer_are_figures_with_titles(trained):
+    diagnosis = dragoman.diagnose(trained.run)
+    loss, bleu = diagnosis.plots("trained")
+    assert loss.layout.title.text == "Validation loss"
+    assert "BLEU" in bleu.layout.title.text
+    assert loss.data
+    assert bleu.data
+    assert diagnosis.plots("training-set") == []
+    with pytest.raises(KeyError, match="there are duration"):
+        diagnosis.plots("no-such-answer")
+
+
 def test_a_diagnosis_of_no_run_is_refused(tmp_path):
     with pytest.raises(dragoman.UserError, match="is not a run directory"):
         dragoman.diagnose(tmp_path)
