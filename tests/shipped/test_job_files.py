@@ -7,12 +7,16 @@ with SkyPilot, dstack and Kubeflow's training SDK.
 import os
 import re
 import shlex
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import typer.main
 import yaml
+from digits_language import write_recipe
+from processes import losses
 
 from dragoman.cli import app
 
@@ -47,7 +51,11 @@ CHECKED = [("skypilot", SKYPILOT), *(("dstack", path) for path in DSTACK), ("kub
 
 def commands_of(script: str) -> list[list[str]]:
     """The arguments of every `dragoman` in a shell script, which may be `python -m dragoman`."""
-    words = (shlex.split(line) for line in script.replace("\\\n", " ").splitlines() if line)
+    words = (
+        shlex.split(line, comments=True)
+        for line in script.replace("\\\n", " ").splitlines()
+        if line
+    )
     return [
         [word for word in line[line.index("dragoman") + 1 :] if word not in ("||", "exit")]
         for line in words
@@ -113,3 +121,46 @@ def test_the_program_that_reads_it_accepts_the_file(checker, path, tmp_path):
     wrong = tmp_path / path.name
     wrong.write_text(path.read_text() + "\nno_such_key: 1\n")
     assert check(wrong).returncode != 0
+
+
+@pytest.mark.skipif(not shutil.which("rsync"), reason="rsync is not installed")
+@pytest.mark.cluster
+def test_a_run_goes_on_from_the_bucket_on_new_machines(tmp_path):
+    """SkyPilot's script with its variables, twice on two folders that stand for machines."""
+    bucket = tmp_path / "kept"
+    script = yaml.safe_load(SKYPILOT.read_text())["run"].replace("/kept/", f"{bucket}/")
+    script = script.replace("29500", str(29_600 + os.getpid() % 300))
+
+    def train(machine: Path, rank: int, steps: int) -> subprocess.Popen:
+        program = machine / "dragoman-env" / "bin" / "dragoman"
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dragoman "$@"\n')
+        program.chmod(0o755)
+        recipe = write_recipe(machine)
+        recipe.write_text(recipe.read_text().replace("steps = 20\n", f"steps = {steps}\n", 1))
+        variables = {
+            "HOME": str(machine),
+            "RECIPE": recipe.name,
+            "RUN": "first",
+            "SKYPILOT_NODE_IPS": "127.0.0.1\n127.0.0.1",
+            "SKYPILOT_NODE_RANK": str(rank),
+            "SKYPILOT_NUM_NODES": "2",
+            "OMP_NUM_THREADS": "1",
+        }
+        return subprocess.Popen(
+            ["bash", "-c", script], cwd=machine, env=os.environ | variables, stdout=subprocess.PIPE
+        )
+
+    def rent(name: str, steps: int) -> Path:
+        machines = [tmp_path / f"{name}-{rank}" for rank in range(2)]
+        both = [train(machine, rank, steps) for rank, machine in enumerate(machines)]
+        assert [(process.communicate(), process.returncode)[1] for process in both] == [0, 0]
+        return machines[0]
+
+    shutil.rmtree(rent("first", 10))
+    shutil.rmtree(tmp_path / "first-1")
+    run = rent("second", 15) / "runs" / "first"
+    assert sorted(losses(run)) == list(range(1, 16))
+    assert (run / "checkpoints" / "best").exists()
+    assert not [path for path in bucket.rglob("*") if path.is_symlink()]
+    assert not list(bucket.rglob(".*"))
