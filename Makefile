@@ -48,7 +48,7 @@ ONE_OF_EACH := tests/hosts/test_check.py::test_a_capped_port_is_named_by_a_short
   tests/lab/test_links.py::test_bytes_are_counted_on_the_links_that_carry_them
 ALONE := tests/hosts/test_known_causes.py tests/hosts/test_check.py tests/hosts/test_forecast.py tests/lab/
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest $(SLOW) $(filter-out $(SLOW),$(wildcard tests/*/)) -m "not cluster" $(BESIDE_EACH_OTHER)
+	$(BIN)/python -m pytest $(SLOW) $(filter-out $(SLOW),$(wildcard tests/*/)) -m "not cluster" --durations 30 $(BESIDE_EACH_OTHER)
 	$(BIN)/python -m pytest $(ONE_OF_EACH)
 
 test-cluster: $(VENV)/.installed-dev ## the long tests: faults, hosts, labs, all seeds of the scenarios

@@ -107,7 +107,8 @@ def test_the_demo_runs_in_an_empty_folder(environment, tmp_path):
     before = _files(_packages(environment))
     settings = [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]
     program = environment / "bin" / "dragoman"
-    assert "vocabulary" in _run(program, "config", "demo", *settings, cwd=tmp_path)
+    shown = _run(program, "config", "demo", "--no-timing", *settings, cwd=tmp_path)
+    assert "with 400 pieces" in shown
     printed = _run(program, "demo", *settings, cwd=tmp_path)
     assert "BLEU" in printed
     assert (tmp_path / "runs" / "demo" / "report.html").stat().st_size > 1_000_000

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from dragoman import __version__
-from dragoman.config import Config
+from dragoman.config import Config, Sha256
 from dragoman.distributed.launchers import place
 from dragoman.jsonfile import read_model
 from dragoman.rundir import RunDir, read_json, write_json
@@ -41,7 +41,7 @@ class RunManifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="allow")
 
-    data_sha256: str = ""
+    data_sha256: Sha256 | Literal[""] = ""
     attempts: list[dict[str, Any]] = []
     micro_batch_tokens: int = 0
     """As the run was started, or as it has found it; 0: not known."""

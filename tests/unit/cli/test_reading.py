@@ -12,7 +12,7 @@ from dragoman.cli.reading import reading
 from dragoman.console import console_output
 dragoman.console.QUIET_S = -1.0
 with console_output(), reading(Path(sys.argv[1])) as progress:
-    progress(1000)
+    progress(1_000_000)
 """
 
 
@@ -36,13 +36,13 @@ def shown_on_a_terminal(run):
 def test_a_terminal_shows_how_much_was_read(tmp_path):
     events = tmp_path / "events"
     events.mkdir()
-    (events / "attempt-001-rank-0000.jsonl").write_bytes(bytes(2000))
-    assert "1,000 bytes" in shown_on_a_terminal(tmp_path)
+    (events / "attempt-001-rank-0000.jsonl").write_bytes(bytes(2_000_000))
+    assert "1.0 of 2.0 MB" in shown_on_a_terminal(tmp_path)
 
 
 def test_away_from_a_terminal_nothing_is_shown(tmp_path, capfd):
     with reading(tmp_path) as progress:
-        progress(1000)
+        progress(1_000_000)
     assert capfd.readouterr() == ("", "")
 
 

@@ -163,7 +163,7 @@ def test_other_data_is_refused_with_both_hashes(digits_config, tmp_path):
     check_data(run, passport)
     write_json(run.manifest, {"data_sha256": passport.content_hash})
     check_data(run, passport)
-    write_json(run.manifest, {"data_sha256": "abcdef0123456789"})
+    write_json(run.manifest, {"data_sha256": 4 * "abcdef0123456789"})
     with pytest.raises(UserError, match=f"abcdef012345.*{passport.content_hash[:12]}"):
         check_data(run, passport)
 
