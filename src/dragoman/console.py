@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -128,15 +129,15 @@ class _Complaints(logging.Handler):
             print(f"{kind}: {self.format(record)}", file=sys.stderr, flush=True)
 
 
-class KeepingHandler(logging.Handler):
+class KeepingHandler(logging.Handler, ABC):
     """A handler that is also given what a terminal shows for a moment only, and last errors."""
 
-    def keep(self, text: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def keep(self, text: str) -> None: ...
 
+    @abstractmethod
     def keep_last_error(self, text: str) -> None:
         """Takes no lock that another thread may hold."""
-        raise NotImplementedError
 
 
 def _keeping() -> list[KeepingHandler]:
