@@ -74,12 +74,13 @@ class Choice(NamedTuple):
     def lines(self) -> list[str]:
         """Returns what a person wants to know of it."""
         rate = self.link.bytes_per_s * 8 / 1e6
+        width = max(len(in_a_word(each.settings)) for each in self.forecasts)
         return [
             f"sync.mode = auto: hosts send {rate:,.0f} Mbit/s, a small message takes "
             f"{self.link.latency_s * 1e3:,.1f} ms, and a step computes for "
             f"{self.workload.compute_s:,.2f} s; forecasts:",
             *(
-                f"  {'->' if each is self.chosen else '  '} {in_a_word(each.settings):<28}"
+                f"  {'->' if each is self.chosen else '  '} {in_a_word(each.settings):<{width}}"
                 f"{each.bytes_per_step / 1e6:>9,.1f} MB a step, waits {each.exposed_s:,.2f} s"
                 for each in self.forecasts
             ),
