@@ -203,6 +203,13 @@ def _keep_store(found: Place) -> TCPStore:
     Bound to one address: left to itself, torch would listen on all interfaces.
     """
     try:
+        socket.getaddrinfo(found.address, found.port)
+    except socket.gaierror as error:
+        raise UserError(
+            f"{found.address}, the host of rank 0, has a name that is not known here; set "
+            "MASTER_ADDR to its address, on all hosts"
+        ) from error
+    try:
         listening = socket.create_server((found.address, found.port))
     except OSError as error:
         raise UserError(

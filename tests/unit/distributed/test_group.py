@@ -51,6 +51,19 @@ def test_keys_of_another_start_are_out_of_reach():
     assert not theirs.check(["key"])
 
 
+def test_a_meeting_place_that_rank_0_cannot_open_is_named_with_what_to_set(monkeypatch):
+    tasks = {"PROCID": "0", "LOCALID": "0", "STEP_ID": "0", "STEP_NUM_TASKS": "2"}
+    for name, value in (tasks | {"JOB_ID": "1", "STEP_NODELIST": "nowhere.invalid"}).items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    with pytest.raises(UserError, match=r"nowhere\.invalid.* not known here; set MASTER_ADDR"):
+        join("cpu").__enter__()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+        monkeypatch.setenv("MASTER_PORT", str(taken.getsockname()[1]))
+        with pytest.raises(UserError, match=r"in use.*; free it, or set MASTER_ADDR"):
+            join("cpu").__enter__()
+
+
 BROKEN = RuntimeError("[gloo] Connection closed by peer [10.0.0.2]:4711")
 
 
