@@ -24,6 +24,7 @@ from dragoman.cluster.job import Job, stop_line
 from dragoman.cluster.probe import cuda_devices
 from dragoman.cluster.worker_log import WorkerLog
 from dragoman.cluster.zygote import signal_name
+from dragoman.distributed.launchers import allowed_cores
 from dragoman.distributed.stop_reason import reason_of_signal
 from dragoman.errors import RunError, UserError
 from dragoman.rundir import RunDir
@@ -128,7 +129,7 @@ def launch_local(
 def check_workers(workers: int, device: str) -> None:
     """Refuses more workers than this machine has devices for."""
     devices = cuda_devices() if device != "cpu" else 0
-    check_devices(workers, devices, os.cpu_count() or 1, "this machine")
+    check_devices(workers, devices, allowed_cores(), "this machine")
 
 
 def check_devices(workers: int, cuda: int, cores: int, where: str) -> None:

@@ -102,13 +102,13 @@ def test_only_passes_are_longer_in_a_larger_step():
 
 
 def test_every_worker_is_given_work(digits, rehearsed, monkeypatch):
-    monkeypatch.setattr(here.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(here, "allowed_cores", lambda: 8)
     assert outlook_of(load_config(digits), 5).device == "5 workers on 8 processor cores"
     assert all(len(step) >= 5 for step in rehearsed[0][1])
 
 
 def test_no_more_workers_are_timed_than_there_are_cores(digits, rehearsed, monkeypatch):
-    monkeypatch.setattr(here.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(here, "allowed_cores", lambda: 1)
     found = outlook_of(load_config(digits), 3)
     assert (found.workers, found.device) == (1, "1 worker on 1 processor core")
 
