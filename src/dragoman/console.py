@@ -323,11 +323,21 @@ class Progress:
 
 
 @contextmanager
-def waiting(title: str, expected_s: float | None = None, to_stderr: bool = False) -> Iterator[None]:
+def waiting(
+    title: str,
+    expected_s: float | None = None,
+    to_stderr: bool = False,
+    on_terminal_only: bool = False,
+) -> Iterator[None]:
     """Shows by the clock that something takes long of which nothing can be counted.
 
-    With `expected_s`, how long it usually takes, also the time left.
+    With `expected_s`, how long it usually takes, also the time left. `on_terminal_only` is for
+    commands that other programs call, to which such a line would be noise.
     """
+    console = _error_console if to_stderr else _console_of_lines()
+    if on_terminal_only and not console.is_terminal:
+        yield
+        return
     expected = max(1, round(expected_s)) if expected_s else None
     with Progress(title, "", expected, to_stderr) as progress, progress.ticking():
         yield

@@ -256,6 +256,18 @@ def test_a_wait_is_shown_by_the_clock(monkeypatch, capsys):
     assert lines[0] == "installing: 0 s"
 
 
+def test_a_wait_of_a_command_that_programs_call_is_shown_to_people_alone(monkeypatch):
+    monkeypatch.setattr(console, "QUIET_S", 0.0)
+    monkeypatch.setattr(console, "TICK_S", 0.0)
+    begun = []
+    monkeypatch.setattr(console, "Progress", lambda *given: begun.append(given) or Progress(*given))
+    with console_output(), waiting("loading", on_terminal_only=True):
+        assert not begun
+    monkeypatch.setattr(console._console, "_force_terminal", True)
+    with console_output(), waiting("loading", on_terminal_only=True):
+        assert begun
+
+
 def test_progress_goes_where_the_log_goes(slow, capsys):
     with console_output():
         log_to_stderr()

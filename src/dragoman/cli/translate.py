@@ -102,7 +102,7 @@ def translate(
     A file: dragoman translate runs/demo -i news.en.gz -o news.de.gz
     """
     from dragoman.cli.dialog import candidate_list, hold_dialog
-    from dragoman.console import log_to_stderr
+    from dragoman.console import log_to_stderr, waiting
     from dragoman.corpus.text import (
         about_lines,
         decode_lines,
@@ -138,9 +138,10 @@ def translate(
         with open_binary(file):  # before the model is loaded
             pass
     terms = Glossary.load(glossary) if glossary else None
-    translator = Translator.load(
-        runs, checkpoint or ["best"], average=average, engine=engine, precision=precision
-    )
+    with waiting("loading the model", to_stderr=True, on_terminal_only=True):
+        translator = Translator.load(
+            runs, checkpoint or ["best"], average=average, engine=engine, precision=precision
+        )
     source_language, target_language = _languages(run)
     meter = _Meter(about_lines(file) if file else None)
     search = meter.of_search(
