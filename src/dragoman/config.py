@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -30,7 +31,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dragoman.errors import ConfigError
-from dragoman.recipes import base_folder, find_recipe
+from dragoman.recipes import SHIPPED, base_folder, find_recipe
 from dragoman.rundir import read_bounded
 
 Overrides = Sequence[str] | Mapping[str, Any]
@@ -1066,8 +1067,11 @@ def load_config(recipe: Path | str, overrides: Overrides = ()) -> Config:
     try:
         text = read_toml_text(path)
     except FileNotFoundError:
+        close = difflib.get_close_matches(path.stem.lower(), SHIPPED, n=1)
+        meant = f"; did you mean {close[0]}?" if close else ""
         raise ConfigError(
-            f"{path}: no such recipe; the shipped ones are in the folder recipes"
+            f"{path}: no such recipe; name a file, or one of the shipped ones: "
+            f"{', '.join(SHIPPED)}{meant}"
         ) from None
     return parse_config(text, str(path), overrides, base_folder(path))
 
@@ -1077,12 +1081,14 @@ def read_toml_text(path: Path) -> str:
 
     FileNotFoundError is left to the caller."""
     try:
-        return read_bounded(path, MOST_BYTES).decode("utf-8")
+        # Editors on Windows begin a file with a byte order mark, which TOML does not allow.
+        return read_bounded(path, MOST_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         raise
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"{path}: cannot be read as a UTF-8 text file ({error}); name a TOML file"
+            f"{path}: cannot be read as UTF-8 text (byte {error.start + 1:,} is not); name a TOML "
+            "file, saved as UTF-8"
         ) from error
     except OSError as error:
         raise ConfigError(
@@ -1098,11 +1104,41 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
             f"{origin}: not valid TOML: its tables or lists are nested too deeply; flatten them"
         ) from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{origin}: not valid TOML: {error}; correct that line") from error
+        raise ConfigError(f"{origin}: not valid TOML: {_toml_problem(str(error), text)}") from error
     except ValueError as error:  # Python's own bound on the digits of an integer
         raise ConfigError(
             f"{origin}: not valid TOML: a number has too many digits; shorten it"
         ) from error
+
+
+_LINE_HINTS = {
+    "Cannot overwrite": "the key is there twice; keep one of the two",
+    "Cannot declare": "the section is there twice; put its keys together",
+    "Invalid value": "its value cannot be read; write text in straight quotes, numbers and true or "
+    "false without",
+    "Expected newline": "something follows its value; write one key a line, numbers with a decimal "
+    "point, and lists in [ ]",
+    "Expected '='": "no value follows; write it as name = value",
+}
+"""How a parser's message begins -> what is wrong, and what to do."""
+
+
+def _toml_problem(message: str, text: str) -> str:
+    """Returns what is wrong with which line: its key is repeated, and its value, which may be a
+    secret, is not."""
+    found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", message)
+    if not found:
+        return f"{message}; correct it"
+    lines = text.split("\n")
+    number = int(found[1] or len(lines))
+    line = lines[number - 1].strip()
+    key = line if re.fullmatch(r"\[+[^\[\]]+\]+", line) else line.partition("=")[0].strip()
+    is_key = key != line or line.startswith("[")
+    shown = f", {_in_one_line(key)}" if key and is_key else ""
+    for begins, hint in _LINE_HINTS.items():
+        if message.startswith(begins):
+            return f"line {number:,}{shown}: {hint}"
+    return f"line {number:,}{shown}: {message[: found.start()]}; correct that line"
 
 
 def parse_config(
@@ -1305,8 +1341,13 @@ def _problems(error: ValidationError) -> list[ErrorDetails]:
     """
     problems = error.errors()
     places = [problem["loc"] for problem in problems]
-    if ("model", "preset") in places:
-        problems = [p for p in problems if not (p["type"] == "missing" and p["loc"][0] == "model")]
+    preset = ("model", "preset")
+    if preset in places:
+        problems = [
+            p
+            for p in problems
+            if p["loc"] == preset or not (p["type"] == "missing" and p["loc"][0] == "model")
+        ]
     outer = {loc[:depth] for loc in (p["loc"] for p in problems) for depth in range(len(loc))}
     return [p for p in problems if not (p["type"] == "too_short" and p["loc"] in outer)]
 
@@ -1317,6 +1358,10 @@ def _in_one_line(part: int | str) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, date | time):
+        return value.isoformat()
     try:
         text = _LOGIN.sub("://...@", repr(value))
     except (ValueError, RecursionError):  # an integer of thousands of digits, a deep list

@@ -4,6 +4,7 @@ Nothing is shown before `console_output` is entered, which only programs do: who
 as a library gets the same lines as records of the logger `dragoman`.
 """
 
+import errno
 import logging
 import os
 import re
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TextIO
+from typing import Any
 
 import rich.errors
 import rich.progress
@@ -33,10 +34,26 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class _Console(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        with self.going_on():
+            super().print(*objects, **options)
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Goes on where the terminal that is written to was closed."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno != errno.EIO:  # such as a full disk, which is told
+                raise
+            self.on_broken_pipe()
+
     def on_broken_pipe(self) -> None:
         """Continues without output: its reader is gone, but the run is not done."""
         self.quiet = True
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
 
 
 _console = _Console(highlight=False, soft_wrap=True)
@@ -125,7 +142,7 @@ class _Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = "warning" if record.levelno < logging.ERROR else "error"
-        with suppress(BrokenPipeError):
+        with suppress(BrokenPipeError), _error_console.going_on():
             print(f"{kind}: {self.format(record)}", file=sys.stderr, flush=True)
 
 
@@ -204,7 +221,8 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         if self._bar:
-            self._bar.stop()
+            with self._console.going_on():
+                self._bar.stop()
 
     @contextmanager
     def ticking(self) -> Iterator[None]:
@@ -305,11 +323,21 @@ class Progress:
 
 
 @contextmanager
-def waiting(title: str, expected_s: float | None = None, to_stderr: bool = False) -> Iterator[None]:
+def waiting(
+    title: str,
+    expected_s: float | None = None,
+    to_stderr: bool = False,
+    on_terminal_only: bool = False,
+) -> Iterator[None]:
     """Shows by the clock that something takes long of which nothing can be counted.
 
-    With `expected_s`, how long it usually takes, also the time left.
+    With `expected_s`, how long it usually takes, also the time left. `on_terminal_only` is for
+    commands that other programs call, to which such a line would be noise.
     """
+    console = _error_console if to_stderr else _console_of_lines()
+    if on_terminal_only and not console.is_terminal:
+        yield
+        return
     expected = max(1, round(expected_s)) if expected_s else None
     with Progress(title, "", expected, to_stderr) as progress, progress.ticking():
         yield
@@ -335,8 +363,7 @@ class StatusLine:
         self._next_show = now + self._every_s
         if self._in_place:
             self.clear()
-            self._stream.write(text[: self._console.width - 1])
-            self._stream.flush()
+            self._write(text[: self._console.width - 1])
             self._shown = True
             if now >= self._next_keep:
                 self._next_keep = now + self._plain_every_s
@@ -349,10 +376,11 @@ class StatusLine:
 
     def clear(self) -> None:
         if self._shown:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+            self._write("\r\x1b[K")
             self._shown = False
 
-    @property
-    def _stream(self) -> TextIO:
-        return sys.stderr if self._to_stderr else sys.stdout
+    def _write(self, text: str) -> None:
+        stream = sys.stderr if self._to_stderr else sys.stdout
+        with self._console.going_on():
+            stream.write(text)
+            stream.flush()

@@ -17,11 +17,18 @@ def recipes_folder() -> Path:
 
 
 def find_recipe(recipe: Path | str) -> Path:
-    """Returns the file that `recipe` names: itself, or the shipped recipe of that name."""
+    """Returns the file that `recipe` names: itself, or the shipped recipe of that name.
+
+    A folder of that name, which often is that of its data, is no recipe.
+    """
     path = Path(recipe)
     shipped = recipes_folder() / f"{path.name}.toml"
     is_name = not path.suffix and path.name == str(recipe)
-    return shipped if is_name and not path.exists() and shipped.exists() else path
+    try:
+        is_free = not path.exists() or path.is_dir()
+        return shipped if is_name and is_free and shipped.exists() else path
+    except OSError:  # a name that is too long; whoever reads it says so
+        return path
 
 
 def base_folder(recipe: Path) -> Path:

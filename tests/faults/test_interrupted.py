@@ -1,13 +1,16 @@
 """Killed at any moment, a run goes on as if nothing had happened: bit for bit on CPU."""
 
+import json
 import os
 import shutil
 import signal
+import sys
 
+import pexpect
 import pytest
 from digits_language import write_recipe
 from injected import fault
-from processes import dragoman, losses, sentence, start_dragoman, wait_for_step
+from processes import ENDLESS, dragoman, losses, sentence, start_dragoman, wait_for_step
 from safetensors.numpy import load_file
 
 pytestmark = pytest.mark.timeout(600)  # up to six runs, each of which imports torch
@@ -59,6 +62,23 @@ def test_a_run_killed_at_two_steps_ends_with_the_same_losses_and_weights(digits,
     # may be in a checkpoint already and are not repeated.
     assert len(recorded) >= len(expected) - 5 * len(kills)
     assert same(weights(run), weights(tmp_path / "undisturbed"))
+
+
+def test_a_terminal_that_is_closed_lets_the_run_save(digits, tmp_path):
+    run = tmp_path / "run"
+    arguments = ["-m", "dragoman", "train", digits, "--run", run, *ENDLESS]
+    child = pexpect.spawn(sys.executable, list(map(str, arguments)), timeout=100)
+    child.expect(r"step \d+/")  # reads on until then, or the terminal would be full
+    os.close(child.child_fd)
+    child.closed, child.child_fd = True, -1
+    _, status = os.waitpid(child.pid, 0)
+    child.terminated = True
+    assert os.waitstatus_to_exitcode(status) == 75
+    found = json.loads((run / "status.json").read_text())
+    assert found["state"] == "preempted"
+    assert "SIGHUP" in found["reason"]
+    (saved,) = (run / "checkpoints").glob(f"step-*{found['step']}")
+    assert saved.samefile(run / "checkpoints" / "latest")
 
 
 @pytest.mark.parametrize(

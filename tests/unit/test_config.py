@@ -61,7 +61,7 @@ def test_a_key_like_no_other_is_told_the_known_ones(text):
         ("steps = 20", "steps = 0", "training.steps = 0"),
         ("peak = 0.005", "peak = -1.0", "schedule.peak = -1.0"),
         ('device = "cpu"', 'device = "tpu"', "training.device = 'tpu'"),
-        ("filter = 64", "filter = true", "model.filter = True"),
+        ("filter = 64", "filter = true", "model.filter = true"),
         ('name = "digits"', 'name = "../x"', "name = '../x'"),
     ],
 )
@@ -387,6 +387,44 @@ def test_regularizers_without_what_they_need_are_refused_with_the_keys(text):
 
     config = parse_config(text, "x.toml", [*alike, "model.activation_dropout=0.1"])
     assert (config.training.passes, config.training.pairs_fill_tokens) == (2, 150)
+
+
+def test_a_model_without_a_preset_is_told_to_name_one(text):
+    message = refused(text, overrides=["model={}"])
+    assert "model.preset is missing; add it" in message
+    assert "model.width" not in message
+
+
+def test_a_recipe_of_a_windows_editor_is_read(text, tmp_path):
+    recipe = tmp_path / "windows.toml"
+    recipe.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert load_config(recipe).name == parse_config(text, "x.toml").name
+
+
+@pytest.mark.parametrize(
+    ("line", "facts"),
+    [
+        ('name = "x"\nname = "y"', ["line 2", "name", "twice"]),
+        ("[data]\n[model]\n[data]", ["line 3", "[data]", "twice"]),
+        ("[schedule]\nkind = linear", ["line 2", "kind", "quotes"]),
+        ("[schedule]\npeak = 0,004", ["line 2", "peak", "decimal point"]),
+        ("[notify]\nkey = https://secret", ["line 2", "key"]),
+        ("kind: linear", ["line 1", "name = value"]),
+    ],
+)
+def test_a_line_that_is_no_toml_is_named_with_its_key_and_without_its_value(line, facts):
+    message = refused(line)
+    assert all(fact in message for fact in facts), message
+    assert "secret" not in message
+    assert "('" not in message
+
+
+@pytest.mark.parametrize(
+    ("override", "shown"),
+    [("training.steps=true", "= true should"), ("data.folder=2026-01-01", "= 2026-01-01 should")],
+)
+def test_a_wrong_value_is_shown_as_it_was_written(text, override, shown):
+    assert shown in refused(text, overrides=[override])
 
 
 def test_a_missing_section_and_a_broken_file_are_named(text, tmp_path):

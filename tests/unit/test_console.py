@@ -1,4 +1,5 @@
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -109,6 +110,26 @@ def test_a_reader_who_has_gone_ends_nothing():
         "logger.info('lost'); logger.info('lost'); logger.warning('heard')\n"
     )
     assert shown.stderr == b"warning: heard\n"
+
+
+def test_a_terminal_that_was_closed_ends_nothing():
+    ours, theirs = os.openpty()
+    program = (
+        "import sys; from dragoman.console import *; from dragoman import console; import logging\n"
+        "output = console_output(); output.__enter__()\n"
+        "line = StatusLine(100); line.show('shown'); sys.stdin.readline()\n"
+        "line.show('lost'); line.clear(); echo('lost')\n"
+        "logger = logging.getLogger('dragoman.x'); logger.info('lost'); logger.warning('lost')\n"
+        "print('lost', flush=True); sys.exit(7)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        assert os.read(ours, 5) == b"shown"
+        os.close(ours)
+        process.communicate(b"go on\n")
+    assert process.returncode == 7
 
 
 def test_last_words_need_no_lock():
@@ -233,6 +254,18 @@ def test_a_wait_is_shown_by_the_clock(monkeypatch, capsys):
     with console_output(), waiting("installing"):
         assert shown.wait(60)
     assert lines[0] == "installing: 0 s"
+
+
+def test_a_wait_of_a_command_that_programs_call_is_shown_to_people_alone(monkeypatch):
+    monkeypatch.setattr(console, "QUIET_S", 0.0)
+    monkeypatch.setattr(console, "TICK_S", 0.0)
+    begun = []
+    monkeypatch.setattr(console, "Progress", lambda *given: begun.append(given) or Progress(*given))
+    with console_output(), waiting("loading", on_terminal_only=True):
+        assert not begun
+    monkeypatch.setattr(console._console, "_force_terminal", True)
+    with console_output(), waiting("loading", on_terminal_only=True):
+        assert begun
 
 
 def test_progress_goes_where_the_log_goes(slow, capsys):

@@ -31,6 +31,28 @@ def test_relative_paths_of_an_old_run_begin_at_the_current_folder(tmp_path, monk
     assert load_config(run / "config.toml").data.folder == str(tmp_path / "data" / "multi30k")
 
 
+def test_a_folder_does_not_hide_the_shipped_recipe_of_its_name(tmp_path, monkeypatch):
+    (tmp_path / "multi30k").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_config("multi30k").name == "multi30k"
+
+
+@pytest.mark.parametrize("typed", ["mutli30k", "Multi30k", "recipes/mutli30k.toml"])
+def test_a_recipe_that_is_not_there_is_refused_with_the_shipped_one_that_may_be_meant(
+    typed, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"no such recipe.*did you mean multi30k") as refused:
+        load_config(typed)
+    assert all(name in str(refused.value) for name in SHIPPED)
+
+
+def test_a_name_that_is_too_long_for_a_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="File name too long"):
+        load_config("x" * 300)
+
+
 def test_all_recipes_of_the_folder_are_known_as_shipped():
     assert sorted(path.stem for path in recipes_folder().glob("*.toml")) == sorted(SHIPPED)
 

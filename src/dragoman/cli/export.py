@@ -30,10 +30,12 @@ def export(
     Example: dragoman export runs/demo --to huggingface exported/demo
     """
     from dragoman.checkpoints.located import run_and_checkpoint
-    from dragoman.console import echo
-    from dragoman.export.run import export_run
+    from dragoman.console import echo, waiting
 
-    directory, checkpoint = run_and_checkpoint(run, checkpoint, average)
-    steps = export_run(directory, to, folder, checkpoint, average, precision, license_name)
+    with waiting(f"exporting to {folder}", on_terminal_only=True):
+        from dragoman.export.run import export_run
+
+        directory, checkpoint = run_and_checkpoint(run, checkpoint, average)
+        steps = export_run(directory, to, folder, checkpoint, average, precision, license_name)
     echo(f"{folder} (weights of step {' + '.join(f'{step:,}' for step in steps)})")
     echo(f"How to load it is at the end of {folder / 'README.md'}.")

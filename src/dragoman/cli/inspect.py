@@ -96,7 +96,9 @@ def _duplicates_in_words(source: "SourceRecord", sources: "list[SourceRecord]") 
         if other is source or not count:
             continue
         larger = max(source.weight, other.weight)
-        weight = f", which keep the larger weight, {larger:g}"
+        # A third source may have some of them, too, and weigh more.
+        is_largest = larger == max(each.weight for each in sources)
+        weight = f", which keep the larger weight, {'' if is_largest else 'at least '}{larger:g}"
         yield (
             f"{count:,} duplicates of pairs of {other.description}"
             f"{weight if source.weight != other.weight else ''}"

@@ -137,6 +137,7 @@ def _start(
     from dragoman.cluster.hosts import load_cluster
     from dragoman.cluster.launch import orders
     from dragoman.cluster.start import claim_and_prepare, ending_of, train_in_workers
+    from dragoman.console import waiting
     from dragoman.training.claim import withdraw_claim
 
     cluster = load_cluster(hosts) if hosts else None
@@ -161,6 +162,8 @@ def _start(
         # Workers that were asked to stop end without a code of their own; one that failed has
         # reported why.
         return code or {"finished": 0, "failed": 1}.get(ending_of(run).state, PREEMPTED)
+    with waiting("loading torch", on_terminal_only=True):
+        import dragoman.training.train  # noqa: F401
     try:
         ending = _train_here(config, run)
     except UserError:

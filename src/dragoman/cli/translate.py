@@ -1,7 +1,7 @@
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import BufferedReader
@@ -102,8 +102,14 @@ def translate(
     A file: dragoman translate runs/demo -i news.en.gz -o news.de.gz
     """
     from dragoman.cli.dialog import candidate_list, hold_dialog
-    from dragoman.console import log_to_stderr
-    from dragoman.corpus.text import decode_lines, open_binary, read_lines, read_raw_lines
+    from dragoman.console import log_to_stderr, waiting
+    from dragoman.corpus.text import (
+        about_lines,
+        decode_lines,
+        open_binary,
+        read_lines,
+        read_raw_lines,
+    )
     from dragoman.decoding.glossary import Glossary
     from dragoman.decoding.translator import Translator
     from dragoman.documents.form import Form, check_form, read_records
@@ -132,12 +138,15 @@ def translate(
         with open_binary(file):  # before the model is loaded
             pass
     terms = Glossary.load(glossary) if glossary else None
-    translator = Translator.load(
-        runs, checkpoint or ["best"], average=average, engine=engine, precision=precision
-    )
+    with waiting("loading the model", to_stderr=True, on_terminal_only=True):
+        translator = Translator.load(
+            runs, checkpoint or ["best"], average=average, engine=engine, precision=precision
+        )
     source_language, target_language = _languages(run)
-    meter = _Meter()
-    search = _search(translator, n_best, is_detailed, alignment, beam, prefix, terms, meter.done)
+    meter = _Meter(about_lines(file) if file else None)
+    search = meter.of_search(
+        _search(translator, n_best, is_detailed, alignment, beam, prefix, terms, meter.done)
+    )
     split = partial(take_apart, language=source_language, lines=lines)
 
     if is_dialog:
@@ -149,7 +158,8 @@ def translate(
         # Each argument is a text of its own, also where lines are wrapped.
         records = read_records(sentences, "", form._replace(lines="whole"), target_language)
     elif file:
-        records = read_records(read_raw_lines(file), str(file), form, target_language)
+        of_file = meter.of_lines(read_raw_lines(file))
+        records = read_records(of_file, str(file), form, target_language)
     else:
         if is_typed:
             print("Type a sentence and press Enter; Ctrl-D quits.", file=sys.stderr)
@@ -170,22 +180,60 @@ def translate(
 
 
 class _Meter:
-    """Counts what is translated, and shows the speed on a terminal while it takes long."""
+    """Counts what is translated, and shows speed and time left while it takes long.
 
-    def __init__(self) -> None:
-        from dragoman.console import StatusLine
+    On a terminal always, elsewhere as a line now and then for files, whose end is known.
+    """
 
-        self.status = StatusLine(QUIET_S, to_stderr=True)
+    def __init__(self, lines: int | None = None) -> None:
+        """`lines` is about how many the input has; None: that is not known."""
+        from dragoman.console import PLAIN_EVERY_S, StatusLine
+
+        self.status = StatusLine(PLAIN_EVERY_S, to_stderr=True)
         self.records, self.sentences = 0, 0
+        self._lines, self._lines_read = lines, 0
+        self._taken = 0  # sentences of the lines that were read
         self._done, self._begun = 0, time.monotonic()
-        self._is_shown = sys.stderr.isatty()
+        self._is_terminal = sys.stderr.isatty()
+
+    def of_lines(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yields the lines and counts them."""
+        for line in lines:
+            self._lines_read += 1
+            yield line
+
+    def of_search(self, search: "Translate") -> "Translate":
+        """Returns a function that also counts the sentences that are to be translated."""
+
+        def counted(sentences: Sequence[str], prefixes: Sequence[str]) -> Any:
+            self._taken += len(sentences)
+            return search(sentences, prefixes)
+
+        return counted
 
     def done(self, sentences: int) -> None:
+        from dragoman.console import duration
+
         self._done += sentences
         seconds = time.monotonic() - self._begun
-        if self._is_shown and seconds > QUIET_S and self.status.is_due():
-            rate = self._done / seconds
+        if seconds <= QUIET_S or not self.status.is_due():
+            return
+        rate = self._done / seconds
+        total = self._total()
+        if total is not None and total > self._done > 0:
+            about = "" if self._lines == self._lines_read else "about "
+            self.status.show(
+                f"translating: {self._done:,} of {about}{total:,} sentences "
+                f"({rate:,.0f} sentences/s), about {duration((total - self._done) / rate)} left"
+            )
+        elif self._is_terminal:
             self.status.show(f"translating: {self._done:,} sentences ({rate:,.0f} sentences/s)")
+
+    def _total(self) -> int | None:
+        """Returns how many sentences there are if lines to come have as many as those read."""
+        if not self._lines or not self._lines_read:
+            return None
+        return round(self._taken * max(1.0, self._lines / self._lines_read))
 
     def of_each(self, translate: Callable[[str], _Result]) -> Callable[[str], _Result]:
         """Returns a function that counts from the beginning for each text, and clears the line."""

@@ -24,7 +24,8 @@ from dragoman.cluster.job import Job, stop_line
 from dragoman.cluster.probe import cuda_devices
 from dragoman.cluster.worker_log import WorkerLog
 from dragoman.cluster.zygote import signal_name
-from dragoman.distributed.stop_reason import reason_of_signal
+from dragoman.distributed.launchers import allowed_cores
+from dragoman.distributed.stop_reason import reason_of_signal, stop_signals
 from dragoman.errors import RunError, UserError
 from dragoman.rundir import RunDir
 from dragoman.training.manifest import START_COMMAND, START_FOLDER, START_OPTIONS
@@ -39,7 +40,7 @@ RESUME_HINT = "the same command resumes from the newest checkpoint"
 
 
 class Orders:
-    """What the user has asked for with Ctrl-C or SIGTERM: once to stop, again to kill."""
+    """What the user has asked for with Ctrl-C or another signal: once to stop, again to kill."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -68,9 +69,9 @@ class Orders:
 
 @contextmanager
 def orders() -> Iterator[Orders]:
-    """While open, SIGINT and SIGTERM are orders; afterwards the old handlers are back."""
+    """While open, signals to stop are orders; afterwards the old handlers are back."""
     given = Orders()
-    before = {n: signal.signal(n, given.receive) for n in (signal.SIGINT, signal.SIGTERM)}
+    before = {n: signal.signal(n, given.receive) for n in stop_signals()}
     try:
         yield given
     finally:
@@ -128,7 +129,7 @@ def launch_local(
 def check_workers(workers: int, device: str) -> None:
     """Refuses more workers than this machine has devices for."""
     devices = cuda_devices() if device != "cpu" else 0
-    check_devices(workers, devices, os.cpu_count() or 1, "this machine")
+    check_devices(workers, devices, allowed_cores(), "this machine")
 
 
 def check_devices(workers: int, cuda: int, cores: int, where: str) -> None:

@@ -1,6 +1,5 @@
 """Reports what this host is and has: `python -m dragoman.cluster.probe`, run over ssh."""
 
-import os
 import platform
 import shutil
 import socket
@@ -13,6 +12,7 @@ import psutil
 
 from dragoman import __version__
 from dragoman.cluster.ssh import answer
+from dragoman.distributed.launchers import allowed_cores
 from dragoman.errors import DragomanError, storage_errors
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.version import code_hash
@@ -30,7 +30,7 @@ def facts(question: dict[str, Any]) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": metadata.version("torch"),
         "cuda_devices": cuda_devices(),
-        "cores": os.cpu_count() or 1,
+        "cores": allowed_cores(),
         "interfaces": interfaces(),
         "free_bytes": shutil.disk_usage(folder).free,
         **data_hash(folder / question["prepared"]),

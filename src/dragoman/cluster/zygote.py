@@ -34,7 +34,7 @@ MODULE = "dragoman.cluster.zygote"
 POLL_S = 0.05
 MESSAGE_BYTES = 1 << 17
 PR_SET_NAME = 15
-IGNORED = (signal.SIGTERM, signal.SIGINT)
+IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # What a worker needs until its first step. torch imports the last two only when an optimizer
 # takes its first step, which would take a second there.
 IMPORTS = (

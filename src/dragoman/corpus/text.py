@@ -25,6 +25,9 @@ MOST_EXPANDED = 200
 FREELY_EXPANDED_BYTES = 20_000_000
 """Allowed at any ratio: a small archive of the same few lines does no harm."""
 
+COUNTED_BYTES = 50_000_000
+"""Of text whose lines are counted before it is read; takes a fraction of a second."""
+
 BLOCK_BYTES = 1 << 16
 """Bytes read at a time. Decoding a block costs less than decoding each of its lines."""
 
@@ -42,6 +45,25 @@ def read_raw_lines(path: Path) -> Iterator[str]:
     """Yields the lines of a file without their line feeds; tabs at the ends may be columns."""
     with open_binary(path) as file:
         yield from _decode(_whole_lines(file), str(path))
+
+
+def about_lines(path: Path, most_bytes: int = COUNTED_BYTES) -> int | None:
+    """Returns how many lines a file has; beyond `most_bytes` of text, about how many.
+
+    None: it is compressed and has more than that, or cannot be read, which its reader will say.
+    """
+    lines = read_bytes = 0
+    last = b"\n"
+    try:
+        with open_binary(path) as file:
+            while block := file.read1(BLOCK_BYTES):
+                lines, read_bytes, last = lines + block.count(b"\n"), read_bytes + len(block), block
+                if read_bytes >= most_bytes:
+                    is_plain = path.suffix not in _OPENERS
+                    return round(lines * path.stat().st_size / read_bytes) if is_plain else None
+    except UserError:
+        return None
+    return lines + (not last.endswith(b"\n"))
 
 
 def decode_lines(file: ByteReader, name: str) -> Iterator[str]:

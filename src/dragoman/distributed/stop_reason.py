@@ -15,12 +15,24 @@ REASON_FILE = "DRAGOMAN_STOP_REASON"
 ORPHANED = "the process that started the workers is gone"
 
 
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """Returns the signals that ask a run to stop.
+
+    Among them SIGHUP, which a closed terminal or a lost ssh connection sends, unless it is ignored,
+    as it is under nohup.
+    """
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return (signal.SIGTERM, signal.SIGINT, *(() if is_ignored else (signal.SIGHUP,)))
+
+
 def reason_of_signal(number: int) -> str:
     """Returns what a signal to stop means to a person."""
     if number == signal.SIGINT:
         return "asked to stop by Ctrl-C (SIGINT)"
     if number == signal.SIGTERM:
         return "asked to stop by SIGTERM, as batch systems, clouds and kill send it"
+    if number == signal.SIGHUP:
+        return "asked to stop by SIGHUP, as a terminal that is closed sends it"
     return f"asked to stop by {signal.Signals(number).name}"
 
 

@@ -99,7 +99,7 @@ def main() -> None:
     begun = time.perf_counter()
     parent, threads = map(int, sys.argv[1:3])
     end_with_parent(parent, signal.SIGKILL)
-    for number in (signal.SIGTERM, signal.SIGINT):  # these are for the trainer
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # these are for the trainer
         signal.signal(number, signal.SIG_IGN)
     give_way()
     request = ScoreRequest.model_validate_json(sys.stdin.buffer.read())

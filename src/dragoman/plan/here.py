@@ -21,7 +21,7 @@ from dragoman.check.rehearsal import MOST_SHAPES, STEPS, rehearse_here
 from dragoman.check.result import CheckResult, Collective, Computing, HostFacts
 from dragoman.cluster.probe import cuda_devices
 from dragoman.config import Config
-from dragoman.distributed.launchers import host_name
+from dragoman.distributed.launchers import allowed_cores, host_name
 from dragoman.errors import DragomanError
 from dragoman.forecast.computing import operations_of, passes_of
 from dragoman.forecast.quantity import assumed
@@ -89,7 +89,7 @@ def outlook_of(
     data, load = data_here(config, workers), os.getloadavg()[0] / (os.cpu_count() or 1)
     batches = data.batches or _usual(config)
     is_cuda = config.training.device != "cpu" and cuda_devices() > 0
-    devices = cuda_devices() if is_cuda else os.cpu_count() or 1
+    devices = cuda_devices() if is_cuda else allowed_cores()
     workers = min(workers, devices)
     device = _device_text(workers, devices, is_cuda)
     note = ""
@@ -247,7 +247,7 @@ def _result(
         torch="",
         dragoman=__version__,
         driver="" if is_cuda else None,
-        cores=os.cpu_count() or 1,
+        cores=allowed_cores(),
         workers=workers,
         device="GPU" if is_cuda else "CPU",
         device_memory_bytes=psutil.virtual_memory().total // workers,

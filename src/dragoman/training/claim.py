@@ -201,6 +201,16 @@ def _how_to_extend(before: Config, now: Config) -> str:
     old, new = (
         as_before_accumulation(c, "training.steps", c.training.steps) for c in (before, now)
     )
+    another = (
+        f"its {schedule.kind} schedule ends at training.steps = {old}, and all its rates follow "
+        f"from that end, so {new} steps would be another run"
+    )
+    if (before.training.steps or 0) < schedule.warmup_steps:  # a first look at a recipe, often
+        warmup = as_before_accumulation(before, "schedule.warmup_steps", schedule.warmup_steps)
+        return (
+            f"{another}; it ends within its warm-up of {warmup} steps, where no tail can follow, "
+            "so begin anew: name another folder with --run, or remove this one"
+        )
     all_tails = (*schedule.tails, (before.training.steps, SUGGESTED_SHARE * schedule.peak))
     tails = [
         [step, float(f"{rate:.12g}")]  # as it was typed, before a root was taken
@@ -208,11 +218,10 @@ def _how_to_extend(before: Config, now: Config) -> str:
     ]
     final = as_before_accumulation(before, "schedule.final", schedule.final)
     return (
-        f"its {schedule.kind} schedule ends at training.steps = {old}, and all its rates follow "
-        f"from that end, so {new} steps would be another run; to train on after step {old} with a "
-        f"new tail, from a rate of your choice down to schedule.final = {final:g} at step "
-        f"{new}, add --set 'schedule.tails={tails}' (runs with schedule.kind = constant, noam or "
-        "inverse-square-root, or with optimizer.kind = schedule-free, go on without)"
+        f"{another}; to train on after step {old} with a new tail, from a rate of your choice down "
+        f"to schedule.final = {final:g} at step {new}, add --set 'schedule.tails={tails}' "
+        "(runs with schedule.kind = constant, noam or inverse-square-root, or with optimizer.kind "
+        "= schedule-free, go on without)"
     )
 
 

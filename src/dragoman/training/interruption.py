@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Literal, NamedTuple
 
-from dragoman.distributed.stop_reason import reason_of_signal, told_reason
+from dragoman.distributed.stop_reason import reason_of_signal, stop_signals, told_reason
 from dragoman.errors import NamedRank
 
 
@@ -70,10 +70,7 @@ def interruptions() -> Iterator[Interruption]:
     For the main thread of a program alone: Python allows handlers nowhere else.
     """
     interruption = Interruption()
-    before = {
-        number: signal.signal(number, interruption.receive)
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
+    before = {number: signal.signal(number, interruption.receive) for number in stop_signals()}
     try:
         yield interruption
     finally:

@@ -48,3 +48,16 @@ def test_duplicates_between_sources_are_shown_with_the_weight_that_they_keep(dig
     shown = capsys.readouterr().out
     assert "duplicates of pairs of train.en + train.de\n" in shown
     assert "duplicates of pairs of train.en + train.de, which keep the larger weight, 3" in shown
+
+
+def test_of_three_sources_the_weight_of_a_duplicate_may_be_that_of_the_third(digits, capsys):
+    sources = ",".join(
+        f'{{kind="text",source="train.en",target="train.de",weight={weight}}}'
+        for weight in (0.5, 3.0, 2.0)
+    )
+    settings = [f"data.train=[{sources}]", "cleaning.duplicates=near", "cleaning.drop_leaks=false"]
+    show_data(prepare(load_config(digits, settings)))
+    lines = [line for line in capsys.readouterr().out.splitlines() if "larger weight" in line]
+    assert lines[0].endswith("which keep the larger weight, 3")
+    # Those of the third source are duplicates of the first, which has the second's weight by now.
+    assert not any(line.endswith("weight, 2") for line in lines)

@@ -312,6 +312,36 @@ def test_the_speed_is_shown_on_a_terminal_while_it_takes_long(monkeypatch):
     assert len(shown) == 1
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_of_a_file_the_time_left_is_shown_also_where_there_is_no_terminal(monkeypatch, is_terminal):
+    now, shown = [0.0], []
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: is_terminal))
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr(sys.modules[_Meter.__module__], "time", clock)
+    meter = _Meter(lines=400)
+    monkeypatch.setattr(meter.status, "is_due", lambda: True)
+    monkeypatch.setattr(meter.status, "show", shown.append)
+
+    def search(sentences, prefixes):
+        for _ in range(2):
+            now[0] += 5.0
+            meter.done(len(sentences) // 2)
+        return sentences
+
+    counted = meter.of_search(search)
+    lines = meter.of_lines(["a line"] * 400)
+    for batch in range(2):  # of 200 lines with 300 sentences
+        for _ in range(200):
+            next(lines)
+        assert counted(["a sentence"] * 300, [""] * 300) == ["a sentence"] * 300
+        assert len(shown) == [2, 3 + is_terminal][batch]
+    assert shown[:3] == [
+        "translating: 150 of about 600 sentences (30 sentences/s), about 15 s left",
+        "translating: 300 of about 600 sentences (30 sentences/s), about 10 s left",
+        "translating: 450 of 600 sentences (30 sentences/s), about 5 s left",
+    ]
+
+
 def test_in_a_dialog_the_speed_is_that_of_a_line_and_gone_before_its_translation(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):

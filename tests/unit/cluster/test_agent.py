@@ -9,6 +9,7 @@ import sys
 import psutil
 import pytest
 
+from dragoman.cluster import agent as agent_module
 from dragoman.cluster.agent import Worker, check_forward, environment_of
 from dragoman.cluster.job import Job
 from dragoman.cluster.ssh import read_message
@@ -117,6 +118,13 @@ def test_what_the_user_has_set_and_what_the_job_says_wins(monkeypatch):
     assert environment_of(job)["X"] == "job"
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     assert environment_of(job)["OMP_NUM_THREADS"] == "7"
+
+
+def test_workers_share_the_cores_that_they_may_use(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(agent_module.psutil, "cpu_count", lambda logical: 16)
+    monkeypatch.setattr(agent_module, "allowed_cores", lambda: 4)
+    assert environment_of(Job([], 2, ""))["OMP_NUM_THREADS"] == "2"
 
 
 def test_a_forwarded_port_that_is_open_to_the_network_is_refused():

@@ -1,11 +1,11 @@
 import socket
 
-import psutil
 from digits_language import write_recipe
 
 from dragoman.cluster.preflight import Facts
 from dragoman.cluster.probe import data_hash, facts
 from dragoman.config import load_config
+from dragoman.distributed.launchers import allowed_cores
 from dragoman.preparation import prepare
 from dragoman.version import code_hash
 
@@ -15,7 +15,7 @@ def test_a_host_says_what_it_is_and_has(tmp_path):
     said = Facts.from_answer(facts({"folder": str(folder), "prepared": "prepared/x"}))
     assert folder.is_dir()
     assert (said.hostname, said.code) == (socket.gethostname(), code_hash())
-    assert said.cores == psutil.cpu_count()
+    assert said.cores == allowed_cores()
     assert said.free_bytes > 0
     assert ("127.0.0.1", 8) in [(one.address, one.prefix) for one in said.interfaces]
     assert said.data is None

@@ -15,6 +15,7 @@ from dragoman.corpus import text
 from dragoman.corpus.text import (
     BLOCK_BYTES,
     LONGEST_LINE_BYTES,
+    about_lines,
     decode_lines,
     one_line,
     read_lines,
@@ -209,3 +210,19 @@ def test_any_lines_come_back_as_they_were(lines):
     decoded = list(text._decode(blocks, "a"))
     assert "\n".join(decoded) == "\n".join(lines).removeprefix("\ufeff")
     assert len(decoded) == len(lines)
+
+
+def test_lines_are_counted_or_of_long_files_estimated(tmp_path):
+    plain, packed, empty = (tmp_path / name for name in ("a.txt", "a.gz", "empty"))
+    text = b"12345\n" * 3000 + b"no line feed at the end"
+    plain.write_bytes(text)
+    packed.write_bytes(gzip.compress(text))
+    empty.touch()
+    assert about_lines(plain) == about_lines(packed) == 3001
+    assert about_lines(empty) == 0
+    plain.write_bytes(b"12345\n" * 100_000)
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert about_lines(plain, most_bytes=1000) == pytest.approx(100_000, rel=0.01)
+    assert about_lines(packed, most_bytes=1000) is None
+    packed.write_bytes(b"not compressed")
+    assert about_lines(packed) is None

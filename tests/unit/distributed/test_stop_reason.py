@@ -10,6 +10,7 @@ from dragoman.distributed.stop_reason import (
     REASON_FILE,
     StopReason,
     reason_of_signal,
+    stop_signals,
     told_reason,
 )
 
@@ -19,6 +20,18 @@ def test_ctrl_c_and_sigterm_are_told_apart():
     assert "SIGTERM" in reason_of_signal(signal.SIGTERM)
     assert "Ctrl-C" not in reason_of_signal(signal.SIGTERM)
     assert "SIGHUP" in reason_of_signal(signal.SIGHUP)
+
+
+def test_a_closed_terminal_asks_to_stop_unless_it_is_to_be_survived():
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        assert signal.SIGHUP in stop_signals()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+        assert set(stop_signals()) == {signal.SIGTERM, signal.SIGINT}
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert "terminal" in reason_of_signal(signal.SIGHUP)
 
 
 def test_without_an_agent_there_is_no_reason_beside_the_signal():

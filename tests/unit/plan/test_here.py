@@ -1,9 +1,11 @@
+import re
 from dataclasses import replace
 
 import pytest
 
 from dragoman.batches.shapes import shapes_of
 from dragoman.check.result import Computing
+from dragoman.cli.recipe_outlook import outlook_rows
 from dragoman.config import load_config
 from dragoman.errors import RunError, UserError
 from dragoman.forecast.computing import micro_batches_of
@@ -40,6 +42,34 @@ def rehearsed(monkeypatch):
     monkeypatch.setattr(here, "rehearse_here", rehearse)
     monkeypatch.setattr(here, "product_flops_per_s", lambda: 1e11)
     return orders
+
+
+@pytest.mark.parametrize("is_prepared", [True, False])
+def test_real_workers_are_timed(digits, monkeypatch, is_prepared):
+    # Nothing is replaced but how long workers may take to start on a busy machine.
+    monkeypatch.setattr(here, "START_S", 100.0)
+    config = load_config(digits)
+    if is_prepared:
+        prepare(config)
+    told = []
+
+    found = outlook_of(config, 1, tell=told.append)
+
+    assert re.fullmatch(r"\d timed steps?", found.known_from), found.note
+    assert (found.note, found.data.is_prepared) == ("", is_prepared)
+    assert "timing a few steps of digits" in told[0]
+    assert found.plan
+    step = found.plan.own.step_s
+    assert step.is_measured
+    assert 0.0 < step.low <= step.value <= step.high
+    assert found.plan.own.hours
+    assert found.plan.own.steps == config.training.steps
+    # Evaluations and saves take some time, too.
+    assert 3600 * found.plan.own.hours.value > config.training.steps * step.value
+    rows = dict(outlook_rows(config, found, "digits.toml"))
+    assert rows["time"].startswith("about ")
+    assert rows["a step"].endswith(found.known_from)
+    assert ("known once the data is prepared" in rows["epochs"]) != is_prepared
 
 
 def test_steps_of_the_prepared_data_are_timed(digits, rehearsed):
@@ -102,13 +132,13 @@ def test_only_passes_are_longer_in_a_larger_step():
 
 
 def test_every_worker_is_given_work(digits, rehearsed, monkeypatch):
-    monkeypatch.setattr(here.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(here, "allowed_cores", lambda: 8)
     assert outlook_of(load_config(digits), 5).device == "5 workers on 8 processor cores"
     assert all(len(step) >= 5 for step in rehearsed[0][1])
 
 
 def test_no_more_workers_are_timed_than_there_are_cores(digits, rehearsed, monkeypatch):
-    monkeypatch.setattr(here.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(here, "allowed_cores", lambda: 1)
     found = outlook_of(load_config(digits), 3)
     assert (found.workers, found.device) == (1, "1 worker on 1 processor core")
 

@@ -143,6 +143,17 @@ def test_what_other_keys_follow_from_is_named_first(digits, mode, key):
     assert others
 
 
+def test_a_first_look_that_ended_within_the_warm_up_gets_no_advice_that_would_be_refused(
+    digits, tmp_path
+):
+    run = RunDir(tmp_path / "run")
+    claim_run(run, changed(digits, "schedule.kind=linear", "training.steps=10"))
+    run.events.mkdir()
+    with pytest.raises(UserError, match=r"warm-up of 20 steps.*--run") as refused:
+        claim_run(run, changed(digits, "schedule.kind=linear", "training.steps=4500"))
+    assert "tails=" not in str(refused.value)
+
+
 def test_the_end_of_a_schedule_free_run_may_change(digits):
     settings = ("optimizer.kind=schedule-free", "schedule.kind=constant")
     before, after = changed(digits, *settings), changed(digits, *settings, "training.steps=99")
