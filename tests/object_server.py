@@ -155,7 +155,7 @@ class Proxy:
                 self._over.wait(self.delay_s)
             if bound is not None and passed + len(piece) > bound:
                 with suppress(OSError):
-                    goal.sendall(piece[: bound - passed])
+                    goal.sendall(piece[: max(0, bound - passed)])
                 self.cuts += 1
                 break
             passed += len(piece)
