@@ -4,7 +4,6 @@ Also a server that refuses everything with an answer of the test's choice: moto 
 """
 
 import os
-import random
 import socket
 import subprocess
 import sys
@@ -84,6 +83,8 @@ class Proxy:
         self.port: int = self._listener.getsockname()[1]
         self.cut_after: int | None = None
         """Bytes from the client after which its connection breaks, each time anew."""
+        self.break_after: int | None = None
+        """Bytes from all clients together after which the network is gone."""
         self.truncate_after: int | None = None
         """Bytes from the server after which its answer ends."""
         self.delay_s = 0.0
@@ -95,11 +96,8 @@ class Proxy:
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
 
-    def cut_at_random(self, chance: random.Random, most_bytes: int) -> None:
-        self.cut_after = chance.randrange(most_bytes)
-
     def heal(self) -> None:
-        self.cut_after = self.truncate_after = None
+        self.cut_after = self.truncate_after = self.break_after = None
         self.delay_s, self.is_closed = 0.0, False
 
     def close(self) -> None:
@@ -151,6 +149,10 @@ class Proxy:
             if not piece:
                 break
             bound = self.cut_after if asks else self.truncate_after
+            if asks and self.break_after is not None:
+                left, self.break_after = self.break_after, self.break_after - len(piece)
+                if left < len(piece):
+                    self.is_closed, bound = True, passed + max(0, left)
             if asks and self.delay_s:
                 self._over.wait(self.delay_s)
             if bound is not None and passed + len(piece) > bound:

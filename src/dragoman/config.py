@@ -246,8 +246,8 @@ class SourceSettings(Section):
 class TextSource(SourceSettings):
     """Two text files, one sentence per line, where equal line numbers are translations.
 
-    Here and below a file is a name in data.folder or an address (https://...), either plain or
-    compressed (.gz, .xz, .bz2 or .zst).
+    Here and below a file is a name in data.folder or an address (https://..., or s3://, gs:// and
+    az:// with the extra storage), either plain or compressed (.gz, .xz, .bz2 or .zst).
     """
 
     kind: Literal["text"]

@@ -18,8 +18,9 @@ ID, OTHER_ID = "ab" * 16, "cd" * 16
 def run(tmp_path):
     run = RunDir(tmp_path / "x")
     run.events.mkdir(parents=True)
-    for path in (run.config, run.status, run.id):
+    for path in (run.config, run.status):
         path.write_text(path.name)
+    run.id.write_text(f"{ID}\n")
     run.events_of(1, 0).write_text("{}\n")
     return run
 
