@@ -84,6 +84,8 @@ TORCH_FREE = [
     "dragoman.evaluation.scores",
     "dragoman.distributed.launchers",
     "dragoman.training.claim",
+    "dragoman.training.mirror_claim",
+    "dragoman.checkpoints.mirroring",
     "dragoman.distributed.preemption",
     "dragoman.distributed.wire_bytes",
     "dragoman.forecast.sync_modes",
