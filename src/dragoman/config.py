@@ -247,8 +247,8 @@ class SourceSettings(Section):
 class TextSource(SourceSettings):
     """Two text files, one sentence per line, where equal line numbers are translations.
 
-    Here and below a file is a name in data.folder or an address (https://...), either plain or
-    compressed (.gz, .xz, .bz2 or .zst).
+    Here and below a file is a name in data.folder or an address (https://..., or s3://, gs:// and
+    az:// with the extra storage), either plain or compressed (.gz, .xz, .bz2 or .zst).
     """
 
     kind: Literal["text"]
@@ -780,6 +780,23 @@ class CheckpointSettings(Section):
     loses few steps; a lost machine loses them all. Takes three times the state. Empty: none."""
     memory_every_steps: Steps = 50
     """With memory_folder: save there every this many updates."""
+    mirror: Annotated[
+        Text,
+        _without_password(
+            "put credentials into the environment, such as AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY"
+        ),
+        _written_as(
+            r"((s3|gs|az|file)://[^\s?#]+)?",
+            "an address such as s3://bucket/runs, gs://..., az://... or file:///..., or empty",
+        ),
+    ] = ""
+    """Upload every checkpoint that is kept, and the run's records, to this address and the name of
+    the run: a new machine goes on from there. Empty: nowhere."""
+    mirror_bytes_per_s: Annotated[int, between(0, 1_000_000_000_000)] = 10_000_000
+    """Most bytes per second of a host's uploads to the mirror, on average; 0: no limit."""
+    mirror_wait_s: Annotated[float, between(0, 86_400)] = 600.0
+    """Most seconds to wait for the last upload at the end of an attempt."""
 
 
 class TelemetrySettings(Section):

@@ -47,7 +47,7 @@ def demo(
         )
         echo(f"    {sample['source']}\n      -> {sample['translation']}{mark}")
     echo("\nThe report:")
-    report(run)
+    report(str(run))
     echo(f'\nNow try: {_program()} translate {run} "The old baker is sleeping."')
 
 

@@ -1,10 +1,23 @@
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import Run
 from dragoman.cli.reading import reading
+
+if TYPE_CHECKING:
+    from dragoman.rundir import RunDir
+
+RunOrMirror = Annotated[
+    str,
+    typer.Argument(
+        help="The folder of a run, such as runs/demo, or its mirror, such as s3://bucket/runs/demo.",
+        metavar="RUN",
+    ),
+]
 
 WithTrace = Annotated[
     bool,
@@ -43,7 +56,7 @@ JsonSchema = Annotated[
 
 
 def report(
-    run: Run,
+    run: RunOrMirror,
     as_json: AsJson = False,
     json_schema: JsonSchema = False,
     trace: WithTrace = False,
@@ -52,6 +65,8 @@ def report(
     """Answer eleven questions about a run, finished or not: report.html, report.md, report.json.
 
     Example: dragoman report runs/demo
+
+    The report of a mirror is written to a folder here: report-of-demo.
     """
     from dragoman.console import echo
     from dragoman.report.sections import document_of
@@ -60,23 +75,55 @@ def report(
     from dragoman.rundir import RunDir
 
     steps = _steps(trace_steps)
-    with reading(run) as progress:
-        found = read_report(RunDir(run), progress)
-    if as_json:
-        print(to_json(found), end="")
-    else:
-        for path in write_documents(RunDir(run), found):
-            echo(str(path))
-        if to_do := what_to_do(document_of(found)):
-            echo(to_do)
-    if trace or steps:
-        from dragoman.report.trace import write_trace
+    with _folders(run) as (read, written_to), reading(read) as progress:
+        found = read_report(RunDir(read), progress)
+        if read != written_to:  # a folder that is gone soon names nothing
+            found = found.model_copy(update={"run": run})
+        if as_json:
+            print(to_json(found), end="")
+        else:
+            for path in write_documents(RunDir(written_to), found):
+                echo(str(path))
+            if to_do := what_to_do(document_of(found)):
+                echo(to_do)
+        if trace or steps:
+            _write_trace(RunDir(read), RunDir(written_to), steps, as_json)
 
-        written = write_trace(RunDir(run), steps)
-        span = f"steps {written.first_step:,} to {written.last_step:,}"
-        more = "" if written.is_whole or steps else "; choose others with --trace-steps FIRST-LAST"
-        message = f"{written.path} ({span}{more}; open it at ui.perfetto.dev or chrome://tracing)"
-        print(message, file=sys.stderr) if as_json else echo(message)
+
+@contextmanager
+def _folders(run: str) -> Iterator[tuple[Path, Path]]:
+    """Yields where the records of a run are, and where its report goes.
+
+    Those of a mirror are fetched into a folder that is gone afterwards.
+    """
+    from dragoman.storage.address import is_address
+
+    if not is_address(run):
+        yield Path(run), Path(run)
+        return
+    import tempfile
+
+    from dragoman.checkpoints.mirror import fetch_run
+    from dragoman.storage import parse_address
+
+    address = parse_address(run)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / (address.name or "run")
+        fetch_run(address, root)
+        yield root, Path(f"report-of-{root.name}")
+
+
+def _write_trace(
+    run: "RunDir", written_to: "RunDir", steps: tuple[int, int] | None, as_json: bool
+) -> None:
+    from dragoman.console import echo
+    from dragoman.report.trace import write_trace
+
+    written = write_trace(run, steps, written_to)
+    span = f"steps {written.first_step:,} to {written.last_step:,}"
+    more = "" if written.is_whole or steps else "; choose others with --trace-steps FIRST-LAST"
+    message = f"{written.path} ({span}{more}; open it at ui.perfetto.dev or chrome://tracing)"
+    print(message, file=sys.stderr) if as_json else echo(message)
 
 
 def _steps(text: str) -> tuple[int, int] | None:

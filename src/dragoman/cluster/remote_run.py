@@ -1,6 +1,7 @@
 """`dragoman train --hosts`: a run on several machines whose records and results come home."""
 
 import logging
+import os
 import secrets
 import shlex
 from collections.abc import Callable, Mapping
@@ -35,6 +36,7 @@ from dragoman.installation import SETUP_COMMAND
 from dragoman.preparation import prepare
 from dragoman.rundir import RunDir
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
+from dragoman.storage.credentials import storage_variables
 from dragoman.telemetry.replication import RecordPiece, RecordReceiver, record_sizes
 from dragoman.training.claim import RUN_ID, as_found, write_found
 from dragoman.version import code_hash
@@ -177,6 +179,7 @@ def jobs_of(
             ranks=ready.ranks,
             environment={
                 **worker_environment(ready, host),
+                **(storage_variables(os.environ) if config.checkpoints.mirror else {}),
                 **variables,
                 RUN_ID: identity,
                 SETUP_COMMAND: setup,

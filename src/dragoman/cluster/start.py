@@ -25,6 +25,7 @@ from dragoman.telemetry.record.redaction import secret_values
 from dragoman.telemetry.record.status import Status, mark_preparing, read_status
 from dragoman.training.claim import as_found, claim_run, locked
 from dragoman.training.manifest import recorded_command
+from dragoman.training.mirror_claim import join_mirror
 
 
 def claim_and_prepare(
@@ -51,6 +52,7 @@ def claim_and_prepare(
         given = Path(config.tokenizer.model)
         if given.exists() or not cluster:  # hosts may have it where they prepare the data
             check_merges(given, config.training.subword_dropout)
+    join_mirror(config, run)
     claim_run(run, config)
     with locked(run):  # of two concurrent starts, one continues; rank 0 locks it again
         mark_preparing(run)

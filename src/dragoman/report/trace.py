@@ -77,8 +77,12 @@ class Trace(NamedTuple):
     """All steps of the run are in it."""
 
 
-def write_trace(run: RunDir, steps: tuple[int, int] | None = None) -> Trace:
-    """Writes trace.json with the given steps, or with as many of the newest as a browser takes."""
+def write_trace(
+    run: RunDir, steps: tuple[int, int] | None = None, written_to: RunDir | None = None
+) -> Trace:
+    """Writes trace.json with the given steps, or with as many of the newest as a browser takes.
+
+    It is written to the run's own folder, or to that of `written_to`."""
     tables = read_tables(run)
     if not any(len(table) for table in tables.by_kind.values()):
         raise UserError(f"{run.root}: holds no events, so there is nothing to show on a timeline")
@@ -88,7 +92,7 @@ def write_trace(run: RunDir, steps: tuple[int, int] | None = None) -> Trace:
     head = msgspec.json.encode({"run": str(run.root), "time_0": started.isoformat()})
     # Encoded one by one: all events as objects would need several times the memory of the file.
     lines = b",\n".join(map(msgspec.json.Encoder().encode, events.all()))
-    path = run.root / "trace.json"
+    path = (written_to or run).root / "trace.json"
     content = b'{"displayTimeUnit":"ms","otherData":%b,"traceEvents":[\n%b\n]}\n' % (head, lines)
     write_whole(path, content)
     numbers = chosen["step"] if len(chosen) else np.zeros(1, dtype=np.int64)

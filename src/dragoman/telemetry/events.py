@@ -28,6 +28,7 @@ IncidentCategory: TypeAlias = Literal[
     "rollback",
     "out-of-memory",
     "checkpoint",
+    "mirror",
     "weights-differ",
     "evaluation",
     "telemetry",

@@ -10,6 +10,7 @@ from dragoman.checkpoints.background import BackgroundSaver, Place, Saved
 from dragoman.checkpoints.checkpoint import Owner
 from dragoman.checkpoints.finding import all_checkpoints, newest_whole, whole_steps
 from dragoman.checkpoints.frequency import SaveClock
+from dragoman.checkpoints.mirroring import Mirror
 from dragoman.checkpoints.places import (
     KEPT_IN_MEMORY,
     leave_mark,
@@ -79,6 +80,7 @@ class Checkpointer:
         tokenizer: Tokenizer,
         owner: Owner,
         state: RunState,
+        mirror: Mirror | None = None,
     ) -> None:
         """Collective: every rank must call."""
         self._config, self._group = config, group
@@ -87,6 +89,9 @@ class Checkpointer:
         self.owner = owner
         has_its_own = _has_a_folder_of_its_own(run, group)  # collective, so not only where needed
         self._keeps = group.leads or (settings.every_host and has_its_own)
+        self._mirror = mirror if has_its_own else None
+        if self._mirror:
+            self._mirror.begin()
         self._keepers = keeper_of_each(group.gather(group.host), group.gather(self._keeps))
         self._saver = BackgroundSaver(tokenizer.model, self.owner)
         self._vocabulary = tokenizer.size
@@ -183,6 +188,8 @@ class Checkpointer:
         failure = None
         for saved in self._results(step_s):
             if saved.error is None and saved.folder:
+                if self._mirror and saved.root == self.roots[0]:
+                    self._mirror.look()
                 recorder.events.emit(
                     CheckpointSaved(saved.step, saved.folder.name, saved.bytes, saved.write_s)
                 )
@@ -191,6 +198,10 @@ class Checkpointer:
             elif saved.error and saved.is_news:
                 recorder.events.emit(Incident(saved.step, "checkpoint", str(saved.error)))
                 logger.warning(f"{saved.error}; training goes on and tries again later")
+        for news in self._mirror.news() if self._mirror else ():
+            rank = (self._group.rank,)
+            recorder.events.emit(Incident(news.step, "mirror", news.message, ranks=rank))
+            (logger.warning if news.is_failure else logger.info)(news.message)
         return failure
 
     def forget_memory(self) -> None:

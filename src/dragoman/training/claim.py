@@ -97,7 +97,7 @@ def claim_run(run: RunDir, config: Config, expected_id: str = "") -> str:
                 f"{run.root}: was started with {key} = {old!r}, and now it is {new!r}{others}; "
                 "name another folder with --run, or set it back"
             )
-    elif run.root.exists() and not _is_empty_folder(run.root):
+    elif run.root.exists() and not is_empty_folder(run.root):
         raise UserError(
             f"{run.root}: is not a run directory and not empty, and nothing was touched; "
             "name another folder with --run"
@@ -288,7 +288,7 @@ def _open_lock(path: Path) -> int:
     raise UserError(f"{path}: should be a regular file, which locks the run; remove it")
 
 
-def _is_empty_folder(path: Path) -> bool:
+def is_empty_folder(path: Path) -> bool:
     """Returns whether there is nothing but what a claim that was cut off has left."""
     return path.is_dir() and all(
         found.name == LOCK or found.name.startswith(".config.toml-") for found in path.iterdir()

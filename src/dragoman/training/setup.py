@@ -43,6 +43,8 @@ from dragoman.training.ending import failed
 from dragoman.training.evaluate import Evaluator, open_evaluator
 from dragoman.training.manifest import FORECAST, record_attempt, recorded_command
 from dragoman.training.micro_batch import find_micro_batch
+from dragoman.training.mirror_claim import join_mirror
+from dragoman.training.mirrored import bring_checkpoint, open_mirror
 from dragoman.training.observer import SafeObserver, Watch, watch_nothing
 from dragoman.training.progress import ProgressLog
 from dragoman.training.recorder import (
@@ -90,6 +92,7 @@ def start(
         check_agreement(group, config, prepared.passport)
         if config.training.subword_dropout:  # refused before anything is written
             all_or_none(group, lambda: subword_dropout_of(prepared.tokenizer(), config.training))
+        group.on_rank_0(lambda: join_mirror(config, run))
         config = find_micro_batch(config, run, prepared, group)
         run_id = claim_on_every_host(run, config, group)
         all_or_none(group, lambda: refuse_newer_format(run, newest_format(run)))
@@ -121,8 +124,13 @@ def start(
             forget_memory(roots)  # of a run that was here before and has been removed
         group.gather(None)
         owner = owner_of(run_id, config, prepared.passport)
+        bring_checkpoint(config, run, roots, owner, group)
         state = restore(roots, owner, updater, group)
 
+        # Before the events, so that it is closed after them, and their end is uploaded, too.
+        mirror = open_mirror(config, run, run_id, group)
+        if mirror:
+            at_end.enter_context(mirror)
         events = at_end.enter_context(open_events(config, run, group, attempt))
         record_start(events, attempt, config, group, state)
         at_end.enter_context(sample_sensors(config, run, group, events))
@@ -147,7 +155,7 @@ def start(
             config, run, group, prepared, data.tokenizer, data.shards, scorer
         )
         checkpointer = at_end.enter_context(
-            Checkpointer(config, run, group, data.tokenizer, owner, state)
+            Checkpointer(config, run, group, data.tokenizer, owner, state, mirror)
         )
         stepper = Stepper(
             group=group,

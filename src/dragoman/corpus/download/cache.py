@@ -18,6 +18,10 @@ from dragoman.corpus.download.resumable import download, forget_part, part_state
 from dragoman.corpus.text import regular_file_status
 from dragoman.errors import UserError, storage_errors
 from dragoman.rundir import read_json, sha256_of, sync_folder, write_json
+from dragoman.storage import Store, parse_address
+
+STORES = ("s3://", "gs://", "az://")
+"""Beginnings of addresses in object stores, which need a package and credentials."""
 
 
 def fetch(
@@ -46,6 +50,8 @@ def fetch(
         try:
             if address.startswith("file:"):
                 _copy_from_folder(address, target)
+            elif address.startswith(STORES):
+                _copy_from_store(address, target)
             else:
                 download(address, target, pause)
         except HopelessError as error:
@@ -78,12 +84,17 @@ def cached_path(url: str, cache: Path) -> Path:
         port = parts.port
     except ValueError as error:
         raise UserError(f"{url}: not an address ({error}); correct it") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    is_stored = url.startswith(STORES)
+    if is_stored:
+        parse_address(url)
+    elif parts.scheme not in ("http", "https") or not parts.hostname:
         raise UserError(f"{url}: not an address to download from; it should begin with https://")
     segments = [segment for segment in parts.path.split("/") if segment not in ("", ".")]
-    if not segments or ".." in (parts.hostname, *segments):
+    # A bucket may have the name of a server.
+    host = f"{parts.scheme}:{parts.netloc}" if is_stored else parts.hostname or ""
+    if not segments or ".." in (host, *segments):
         raise UserError(f"{url}: names no file on its server; check the address")
-    names = [parts.hostname + (f":{port}" if port else ""), *segments]
+    names = [host + (f":{port}" if port else ""), *segments]
     names[-1] += f"?{parts.query}" if parts.query else ""
     safe = [re.sub(r"[^\w.~%+=,:@-]", "_", name, flags=re.ASCII) for name in names]
     if safe != names:  # two addresses must not become one name
@@ -92,6 +103,8 @@ def cached_path(url: str, cache: Path) -> Path:
 
 
 def _address_of(url: str, cache: Path, mirror: str) -> str:
+    if not mirror and url.startswith(STORES):
+        return url
     if not mirror:
         parts = urllib.parse.urlsplit(url)
         return parts._replace(path=urllib.parse.quote(parts.path, safe="/%:=&+,;@~")).geturl()
@@ -156,3 +169,15 @@ def _copy_from_folder(address: str, target: Path) -> None:
             write_chunks(chunks(file, progress), beside(target, ".part"), target)
     except OSError as error:
         raise HopelessError(f"cannot be read ({error.strerror or error})") from error
+
+
+def _copy_from_store(address: str, target: Path) -> None:
+    found = parse_address(address)
+    store = Store(found.parent)
+    forget_part(target)
+    size = store.size(found.name)
+    if size is None:
+        raise HopelessError("there is no such object")
+    require_space(size, target)
+    with Progress(f"downloading {target.name}", "bytes", size) as progress:
+        store.download(found.name, beside(target, ".part"), progress.advance)

@@ -9,7 +9,8 @@ SHORTEST_SECRET = 8
 
 _LOGIN = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 _SECRET_NAME = re.compile(
-    r"(?i).*(secret|token|password|passwd|api_?key|access_?key|webhook(_url)?)"
+    r"(?i).*(secret|token|password|passwd|(api|access|account|sas|master|encryption)_?key"
+    r"|webhook(_url)?)"
 )
 
 

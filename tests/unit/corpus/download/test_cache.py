@@ -9,6 +9,7 @@ from dragoman.corpus.download import (
     fetch,
 )
 from dragoman.errors import UserError
+from dragoman.storage import Store, parse_address
 
 
 def record_of(path):
@@ -153,3 +154,34 @@ def test_a_pipe_in_a_mirror_or_in_the_cache_is_not_waited_for(get, tmp_path):
         os.mkfifo(path)
         with pytest.raises(UserError, match=r"b\.tgz: is a named pipe"):
             get(url, mirror=(tmp_path / "mirror").as_uri())
+
+
+def test_a_file_of_an_object_store_is_fetched_once(tmp_path, monkeypatch):
+    from dragoman.corpus.download import cache
+
+    (tmp_path / "bucket" / "corpus").mkdir(parents=True)
+    (tmp_path / "bucket" / "corpus" / "train.en").write_bytes(CONTENT)
+    opened = []
+
+    def store_of(address):
+        opened.append(str(address))
+        return Store(parse_address(f"file://{tmp_path}/{address.host}/{address.path}"))
+
+    monkeypatch.setattr(cache, "Store", store_of)
+    for _ in range(2):
+        path = fetch("s3://bucket/corpus/train.en", tmp_path / "cache", sha256=SHA256)
+    assert opened == ["s3://bucket/corpus"]
+    assert path == tmp_path / "cache" / "s3:bucket" / "corpus" / "train.en"
+    assert path.read_bytes() == CONTENT
+    assert record_of(path)["from"] == "s3://bucket/corpus/train.en"
+    with pytest.raises(UserError, match="no such object"):
+        fetch("s3://bucket/corpus/train.de", tmp_path / "cache")
+    with pytest.raises(UserError, match="sha256 is"):
+        fetch("s3://bucket/corpus/train.en", tmp_path / "other", sha256="0" * 64)
+
+
+@pytest.mark.parametrize("url", ["s3://bucket", "s3://key:geheim@bucket/x", "gs:///x"])
+def test_what_names_no_object_is_refused(tmp_path, url):
+    with pytest.raises(UserError) as caught:
+        fetch(url, tmp_path / "cache")
+    assert "geheim" not in str(caught.value)
