@@ -63,16 +63,18 @@ def dask_workers(
     address: str, plan: Plan, security: distributed.Security | None = None
 ) -> Iterator["DaskWorkers"]:
     """Connects to a scheduler, and checks that its workers can do the tasks of a plan."""
-    with _silenced(), _connected(address, security) as client:
-        with waiting(f"waiting for workers of the Dask scheduler at {address}"):
-            _wait_for_workers(client, address)
-        if problem := unlike(client.get_versions(packages=_PACKAGES)) or _other_code(client):
-            raise UserError(problem)
-        with _probe(plan) as shared:
+    with _silenced(), _connected(address, security) as client, _probe(plan) as shared:
+        try:
+            with waiting(f"waiting for workers of the Dask scheduler at {address}"):
+                _wait_for_workers(client, address)
+            if problem := unlike(client.get_versions(packages=_PACKAGES)) or _other_code(client):
+                raise UserError(problem)
             seen = client.run(shared.is_seen)
             workers = DaskWorkers(client, address, shared if all(seen.values()) else None)
-            logger.info(workers.described())
-            yield workers
+        except (OSError, distributed.TimeoutError) as error:  # not one of our files: the network
+            raise _lost_scheduler(address) from error
+        logger.info(workers.described())
+        yield workers
 
 
 class DaskWorkers:
@@ -135,7 +137,7 @@ class DaskWorkers:
                     do_on_worker, travelling, self._shared, code_hash(), key=key, pure=False
                 )
             except (OSError, RuntimeError) as error:
-                raise self._lost_scheduler() from error
+                raise _lost_scheduler(self._address) from error
 
     def _done(self, future: distributed.Future) -> Done | None:
         """Returns what has come of a task that has ended; None: it was lost, do it again."""
@@ -199,13 +201,13 @@ class DaskWorkers:
         while self._client.status == "connecting" and time.monotonic() < end:
             time.sleep(0.1)
         if self._client.status != "running":
-            raise self._lost_scheduler()
+            raise _lost_scheduler(self._address)
 
-    def _lost_scheduler(self) -> RunError:
-        return RunError(
-            f"the Dask scheduler at {self._address} is gone; start it and its workers again, then "
-            f"{_AGAIN}"
-        )
+
+def _lost_scheduler(address: str) -> RunError:
+    return RunError(
+        f"the Dask scheduler at {address} is gone; start it and its workers again, then {_AGAIN}"
+    )
 
 
 def do_on_worker(task: Task, shared: Shared | None, code: str) -> Done:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
 from multiprocessing import get_context
 from types import TracebackType
 from typing import Protocol
@@ -55,13 +56,15 @@ class LocalWorkers:
             self._pool.shutdown(cancel_futures=True)
 
     def do(self, tasks: Iterable[Task]) -> Iterator[int]:
-        if self._cores == 1:
-            for task in tasks:
+        left = iter(tasks)
+        first = list(islice(left, 2))
+        if self._cores == 1 or (len(first) < 2 and not self._pool):
+            for task in chain(first, left):
                 result = task.do()
                 task.keep(result)
                 yield result.pairs
             return
-        left, running = iter(tasks), dict[Future[Done], Task]()
+        left, running = chain(first, left), dict[Future[Done], Task]()
         try:
             while True:
                 while len(running) < AHEAD * self._cores and (following := next(left, None)):
