@@ -8,10 +8,13 @@ once this process has written its record.
 Workers import the Dragoman that is installed there, which has to be this one; no code is sent.
 """
 
+import asyncio
 import logging
 import secrets
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -19,6 +22,8 @@ from typing import Any, NamedTuple
 
 import dask
 import distributed
+import distributed.comm
+import distributed.versions
 from distributed.scheduler import KilledWorker
 
 from dragoman import __version__
@@ -276,9 +281,12 @@ def _asked_scheduler(client: distributed.Client) -> Any:
 @contextmanager
 def _connected(address: str, security: distributed.Security | None) -> Iterator[distributed.Client]:
     try:
-        client = distributed.Client(
-            address, timeout=CONNECT_S, security=security, set_as_default=False, name="dragoman"
-        )
+        _shake_hands(address, security or distributed.Security())
+        with warnings.catch_warnings():  # `unlike` says what matters
+            warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
+            client = distributed.Client(
+                address, timeout=CONNECT_S, security=security, set_as_default=False, name="dragoman"
+            )
     except Exception as error:
         raise UserError(_why_not_connected(address, error)) from error
     try:
@@ -286,6 +294,22 @@ def _connected(address: str, security: distributed.Security | None) -> Iterator[
     finally:
         with suppress(Exception):  # the scheduler may be gone
             client.close(timeout=CONNECT_S)
+
+
+def _shake_hands(address: str, security: distributed.Security) -> None:
+    """Raises an error unless Dask answers in time: a client waits for ever for another program."""
+
+    async def connect() -> None:
+        arguments = security.get_connection_args("client")
+        await (await distributed.comm.connect(address, timeout=CONNECT_S, **arguments)).close()
+
+    async def connect_in_time() -> None:
+        await asyncio.wait_for(connect(), CONNECT_S)
+
+    if not address.startswith("inproc:"):  # which belong to the loop of their thread
+        # In a thread of its own, since a notebook's has a loop already.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, connect_in_time()).result()
 
 
 def _why_not_connected(address: str, error: Exception) -> str:
