@@ -176,7 +176,7 @@ class SLURMCluster(LocalCluster):
                  shared_temp_directory):
         assert security is True and processes <= cores
         super().__init__(n_workers=0, threads_per_worker=1, processes=False, protocol="tls://",
-                         security=Security.temporary(), dashboard_address=None)
+                         security=Security.temporary(), dashboard_address=":0")
 
     def scale(self, *, jobs):
         super().scale(jobs)

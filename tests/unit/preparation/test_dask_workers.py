@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 def address():
     """A cluster in this process; tests/faults has one of real processes."""
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as cluster:
         yield cluster.scheduler_address
 
@@ -93,7 +93,7 @@ def test_another_program_at_the_address_is_one_sentence_in_time(recipe, monkeypa
 def test_a_scheduler_without_workers_is_named(recipe, monkeypatch):
     monkeypatch.setattr(module, "WORKERS_S", 0.5)
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         pytest.raises(UserError, match=r"has no workers; start some with `dask worker inproc"),
     ):
         prepare(recipe(), lambda plan: dask_workers(cluster.scheduler_address, plan))
