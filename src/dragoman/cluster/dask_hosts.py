@@ -48,12 +48,12 @@ def dask_on_hosts(cluster: Cluster) -> Iterator[DaskCluster]:
     security = temporary_security()
     shared = {name: getattr(security, name) for name in PEM}
     with ExitStack() as opened:
-        scheduler: str | None = None
+        scheduler = ""
         started: list[_Process] = []
         with waiting("starting Dask on the hosts"):
             for host in ready.cluster.hosts:
                 question = {
-                    "scheduler": scheduler,
+                    "scheduler": scheduler or None,
                     "address": ready.interfaces[host.name].address,
                     "workers": host.devices or ready.facts[host.name].cores,
                     "security": shared,
