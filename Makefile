@@ -105,8 +105,10 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-bench-prepare: $(VENV)/.installed ## preparation beside the raw SentencePiece encoder
-	$(BIN)/python benchmarks/prepare.py
+# Pairs of the corpora whose cost per pair is compared; the last takes 40 GB of disk and half an hour.
+SIZES ?= 500000,5000000,50000000
+bench-prepare: $(VENV)/.installed ## preparation beside the raw SentencePiece encoder, and what a pair costs in larger corpora
+	$(BIN)/python benchmarks/prepare.py --sizes $(SIZES)
 
 # Where Multi30k is: make bench-train DATA=path/to/multi30k
 DATA ?= data/multi30k

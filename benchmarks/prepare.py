@@ -1,18 +1,20 @@
 """Preparation beside the raw SentencePiece encoder, on the same text, in one run, interleaved.
 
-    python benchmarks/prepare.py [--pairs N] [--repeats N]
+    python benchmarks/prepare.py [--pairs N] [--repeats N] [--sizes N,N,N]
 
 Text: phrasebook sentences, three a line. The tokenizer is learned once and given to both, so that
 neither side's time has learning in it. The other side is what a user would write: SentencePiece's
 own encoder with all threads and NumPy files, without cleaning, deduplication or hashes; and, where
 it is installed, the command-line encoder spm_encode with a Python writer behind it.
+
+Then what a pair costs in corpora of growing `--sizes`, which nobody has to hold in memory: the time
+per pair, and the largest of all processes. Sizes that the disk has no room for are left out.
 """
 
 import argparse
 import os
 import platform
 import random
-import resource
 import shutil
 import statistics
 import subprocess
@@ -20,12 +22,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from dragoman.config import TokenizerSettings
 from dragoman.corpus.phrasebook import sentence_pairs
 from dragoman.tokenizer import learn_tokenizer
 
 OURS = "dragoman prepare"
+BYTES_PER_PAIR = 800
+"""Of raw text, clean text and shards, about."""
 
 RECIPE = """
 name = "bench"
@@ -99,6 +104,7 @@ def main() -> None:
     arguments.add_argument("--pairs", type=int, default=600_000)
     arguments.add_argument("--repeats", type=int, default=3)
     arguments.add_argument("--alone", action="store_true", help="without the others")
+    arguments.add_argument("--sizes", type=sizes_of, default=[], help="pairs: 500000,5000000")
     arguments.add_argument("--opennmt", default=shutil.which("onmt_build_vocab"), help=OPENNMT_HELP)
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -107,7 +113,35 @@ def main() -> None:
         rivals = rivals_in(folder, options.opennmt)
         if options.alone:
             rivals = {OURS: rivals[OURS]}
-        compare(folder, rivals, options.pairs, options.repeats)
+        if options.repeats:
+            compare(folder, rivals, options.pairs, options.repeats)
+    if options.sizes:
+        print_costs(options.sizes)
+
+
+def sizes_of(given: str) -> list[int]:
+    return [int(size) for size in given.split(",")]
+
+
+def print_costs(sizes: list[int]) -> None:
+    """What a pair costs in corpora of these sizes."""
+    print("\n| pairs | text, MB | wall, s | wall, CPU per pair, µs | largest process, MB |")
+    print("|---|---|---|---|---|", flush=True)
+    for pairs in sizes:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            if shutil.disk_usage(folder).free < pairs * BYTES_PER_PAIR:
+                print(f"| {pairs:,} | left out: needs {pairs * BYTES_PER_PAIR / 1e9:.0f} GB |")
+                continue
+            write_text(folder, pairs)
+            size = sum((folder / f"train.{side}").stat().st_size for side in ("en", "de"))
+            cost = run(rivals_in(folder, None)[OURS])
+            print(
+                f"| {pairs:,} | {size / 1e6:,.0f} | {cost.wall_s:.1f} "
+                f"| {1e6 * cost.wall_s / pairs:.1f}, {1e6 * cost.cpu_s / pairs:.1f} "
+                f"| {cost.largest_mb:.0f} |",
+                flush=True,
+            )
 
 
 def rivals_in(folder: Path, opennmt: str | None) -> dict[str, list[str]]:
@@ -129,17 +163,19 @@ def rivals_in(folder: Path, opennmt: str | None) -> dict[str, list[str]]:
 
 
 def compare(folder: Path, rivals: dict[str, list[str]], pairs: int, repeats: int) -> None:
-    measured: dict[str, list[tuple[float, float]]] = {rival: [] for rival in rivals}
+    measured: dict[str, list[Cost]] = {rival: [] for rival in rivals}
     for repeat in range(repeats):
         for rival, command in rivals.items():
             shutil.rmtree(folder / "prepared", ignore_errors=True)
-            measured[rival].append(run(command))
-            wall_s, cpu_s = measured[rival][-1]
+            cost = run(command)
+            measured[rival].append(cost)
             print(
-                f"{repeat + 1}/{repeats} {rival}: {wall_s:.2f} s, {cpu_s:.2f} s of CPU", flush=True
+                f"{repeat + 1}/{repeats} {rival}: {cost.wall_s:.2f} s, {cost.cpu_s:.2f} s of CPU, "
+                f"largest process {cost.largest_mb:.0f} MB",
+                flush=True,
             )
 
-    ours_wall, ours_cpu = zip(*measured[OURS], strict=True)
+    ours_wall, ours_cpu, _ = zip(*measured[OURS], strict=True)
     print(
         f"\n{platform.machine()}, {os.cpu_count()} cores, {pairs:,} pairs of "
         f"{(folder / 'train.en').stat().st_size / 1e6:.0f} + "
@@ -148,7 +184,7 @@ def compare(folder: Path, rivals: dict[str, list[str]], pairs: int, repeats: int
     print("| | wall, s | CPU, s | pairs/s | Dragoman's speed against it, wall (CPU) |")
     print("|---|---|---|---|---|")
     for rival, times in measured.items():
-        wall, cpu = zip(*times, strict=True)
+        wall, cpu, _ = zip(*times, strict=True)
         wall_ratio = statistics.median(w / o for w, o in zip(wall, ours_wall, strict=True))
         cpu_ratio = statistics.median(c / o for c, o in zip(cpu, ours_cpu, strict=True))
         print(
@@ -174,17 +210,23 @@ def write_text(folder: Path, pairs: int) -> None:
     (folder / "recipe.toml").write_text(RECIPE.format(folder=folder))
 
 
-def run(command: list[str]) -> tuple[float, float]:
-    """Wall and CPU seconds of a command, its processes included."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+class Cost(NamedTuple):
+    wall_s: float
+    cpu_s: float
+    largest_mb: float
+    """Of all its processes the one with the most memory."""
+
+
+def run(command: list[str]) -> Cost:
+    """What a command takes, its processes included."""
     begun = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
     wall_s = time.perf_counter() - begun
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # The largest of all processes so far, in kilobytes on Linux.
-    print(f"   largest process so far: {after.ru_maxrss / 1000:.0f} MB", flush=True)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return wall_s, cpu_s
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Cost(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss / 1000)  # from kilobytes
 
 
 if __name__ == "__main__":

@@ -118,13 +118,13 @@ class WordCache:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._words: dict[str, Ids] = {}
         self._is_right = tokenizer.splits_at_spaces()
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
         if not self._is_right:
-            return self._tokenizer.encode(texts)
+            return self.tokenizer.encode(texts)
         encoded: list[Ids] = []
         for begin in range(0, len(texts), _LINES_AT_ONCE):
             encoded += self._encode(texts[begin : begin + _LINES_AT_ONCE])
@@ -138,9 +138,9 @@ class WordCache:
             if len(words) + len(unseen) > WORDS_REMEMBERED:
                 words.clear()
                 unseen = {word for row in rows for word in row}
-            for word, ids in zip(unseen, self._tokenizer.encode(list(unseen)), strict=True):
+            for word, ids in zip(unseen, self.tokenizer.encode(list(unseen)), strict=True):
                 words[word] = ids[:-1]
-        look_up, end = words.__getitem__, (self._tokenizer.end,)
+        look_up, end = words.__getitem__, (self.tokenizer.end,)
         return [[*chain.from_iterable(map(look_up, row)), *end] for row in rows]
 
 

@@ -139,6 +139,9 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
         before='for part in $(seq 16); do test "$part" = 3 || '
         'dragoman prepare recipe.toml --part "$part/16" > /dev/null; done'
     ),
+    ("docs/data.md", "dragoman prepare recipe.toml --dask tcp://head:8786"): Elsewhere(
+        "tests/hosts/test_dask.py"
+    ),
     ("docs/evaluation.md", "dragoman evaluate runs/multi30k"): Run(
         skipped={"dragoman evaluate runs/multi30k --sacrebleu wmt14/full": DOWNLOADS}
     ),

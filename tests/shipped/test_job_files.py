@@ -24,6 +24,7 @@ FOLDER = Path(__file__).parents[2] / "recipes" / "cluster"
 SKYPILOT = FOLDER / "skypilot.yaml"
 DSTACK = sorted((FOLDER / "dstack").glob("*.dstack.yml"))
 SLURM = FOLDER / "slurm.sbatch"
+SLURM_DASK = FOLDER / "slurm_dask.py"
 KUBERNETES = FOLDER / "kubernetes.yaml"
 
 # Each reads a file by its path, strictly, and prints nothing.
@@ -164,3 +165,36 @@ def test_a_run_goes_on_from_the_bucket_on_new_machines(tmp_path):
     assert (run / "checkpoints" / "best").exists()
     assert not [path for path in bucket.rglob("*") if path.is_symlink()]
     assert not list(bucket.rglob(".*"))
+
+
+# What dask-jobqueue 0.9 offers of it, with workers in this process instead of jobs.
+JOBQUEUE = """
+from distributed import LocalCluster, Security
+
+class SLURMCluster(LocalCluster):
+    def __init__(self, *, job_name, cores, processes, memory, walltime, python, security,
+                 shared_temp_directory):
+        assert security is True and processes <= cores
+        super().__init__(n_workers=0, threads_per_worker=1, processes=False, protocol="tls://",
+                         security=Security.temporary(), dashboard_address=":0")
+
+    def scale(self, *, jobs):
+        super().scale(jobs)
+"""
+
+
+def test_the_corpus_is_prepared_by_workers_of_a_job_queue(tmp_path):
+    recipe = write_recipe(tmp_path)
+    (tmp_path / "dask_jobqueue.py").write_text(JOBQUEUE)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, SLURM_DASK, recipe],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "prepared" / "data.json").exists()
+    assert "Dask workers with 4 threads, which see the files" in done.stdout

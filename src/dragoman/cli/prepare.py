@@ -1,3 +1,6 @@
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -6,6 +9,9 @@ from dragoman.cli.arguments import Overrides, Recipe
 
 if TYPE_CHECKING:
     from dragoman.preparation import Share
+    from dragoman.preparation.pipeline import StartWorkers
+    from dragoman.preparation.plan import Plan
+    from dragoman.preparation.workers import Workers
 
 
 def prepare(
@@ -17,6 +23,14 @@ def prepare(
         ),
     ] = "",
     join: Annotated[bool, typer.Option("--join", help="Finish after all parts are clean.")] = False,
+    dask: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Prepare on a Dask cluster: tcp://host:8786, tls://host:8786, or ssh:host1,host2 "
+            "to start one there.",
+        ),
+    ] = "",
     explain: Annotated[
         int, typer.Option(min=0, max=20, metavar="N", help="Show N dropped pairs for each reason.")
     ] = 0,
@@ -36,6 +50,8 @@ def prepare(
     config = load_config(recipe, overrides or ())
     if part and join:
         raise UserError("--part and --join were both given; run every part first, then --join")
+    if dask and (part or join):
+        raise UserError("--dask does all parts and joins them; leave out --part and --join")
     if part:
         share = _share(part)
         expected = preparation.expected_pairs(config.data)
@@ -45,12 +61,44 @@ def prepare(
             preparation.clean_share(config, share, progress.advance)
         echo(f"part {part} is clean; when all are, run the same command with --join")
         return
-    show_data(preparation.join(config) if join else preparation.prepare(config))
+    if dask:
+        show_data(preparation.prepare(config, _on_dask(dask)))
+    else:
+        show_data(preparation.join(config) if join else preparation.prepare(config))
     if explain:
         for reason, pairs in preparation.dropped_examples(config).items():
             echo(f"\ndropped, {reason}:")
             for source, target in pairs[:explain]:
                 echo(f"    {source[:200]}\n    {target[:200]}\n")
+
+
+def _on_dask(given: str) -> "StartWorkers":
+    """Returns what starts the workers that `--dask` names."""
+    from dragoman.errors import UserError
+    from dragoman.installation import install_command
+
+    if not re.fullmatch(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^:/\s]+):\d+|ssh:.+", given):
+        raise UserError(
+            f"--dask {given}: write the scheduler's address as tcp://host:8786 or tls://host:8786, "
+            "or name hosts as ssh:host1,host2"
+        )
+    try:
+        from dragoman.preparation.dask_workers import dask_workers
+    except ImportError:
+        raise UserError(f"--dask needs more packages; {install_command('dask')}") from None
+
+    @contextmanager
+    def on_hosts(plan: "Plan") -> Iterator["Workers"]:
+        from dragoman.cluster.dask_hosts import dask_on_hosts
+        from dragoman.cluster.hosts import load_cluster
+
+        with (
+            dask_on_hosts(load_cluster(given.removeprefix("ssh:"))) as cluster,
+            dask_workers(cluster.address, plan, cluster.security) as workers,
+        ):
+            yield workers
+
+    return on_hosts if given.startswith("ssh:") else lambda plan: dask_workers(given, plan)
 
 
 def _share(part: str) -> "Share":

@@ -21,7 +21,7 @@ def setup(
     Example: dragoman setup recipes/demo.toml --hosts hosts.toml
     """
     from dragoman.cluster.hosts import load_cluster
-    from dragoman.cluster.package import USUAL_EXTRAS, extras_for
+    from dragoman.cluster.package import USUAL_EXTRAS, extras_for, extras_here
     from dragoman.cluster.setup import set_up
     from dragoman.config import load_config
     from dragoman.errors import UserError
@@ -29,4 +29,4 @@ def setup(
     if overrides and not recipe:
         raise UserError("--set changes a recipe; name one, such as recipes/demo.toml")
     extras = extras_for(load_config(recipe, overrides or ())) if recipe else USUAL_EXTRAS
-    set_up(load_cluster(hosts), extras)
+    set_up(load_cluster(hosts), [*extras, *extras_here()])

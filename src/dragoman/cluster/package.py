@@ -9,6 +9,7 @@ import re
 import zipfile
 from collections.abc import Collection, Iterable, Iterator
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,12 @@ def extras_for(config: Config) -> list[str]:
         "zstd": any(str(value).endswith(".zst") for table in tables for value in table.values()),
     }
     return [extra for extra, needed in is_needed.items() if needed]
+
+
+def extras_here() -> list[str]:
+    """Returns extras that no recipe asks for, and which commands on several hosts use: what this
+    machine has of them is to be on all."""
+    return ["dask"] if find_spec("distributed") else []
 
 
 def packages_needed(requirements: Iterable[str]) -> int:

@@ -1,7 +1,7 @@
 """Pairs from JSON lines, one object per line: a file comes in, pairs go out."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dragoman.corpus.pair import Pair
@@ -11,7 +11,14 @@ from dragoman.errors import UserError
 
 def read_jsonl(path: Path, source_key: str, target_key: str) -> Iterator[Pair]:
     """Yields the texts under two keys of every object; dots address nested ones: translation.en."""
-    for number, line in enumerate(read_lines(path), start=1):
+    return jsonl_pairs(read_lines(path), path, source_key, target_key)
+
+
+def jsonl_pairs(
+    lines: Iterable[str], path: Path, source_key: str, target_key: str, first_line: int = 1
+) -> Iterator[Pair]:
+    """Yields the pairs of some lines of a file, whose first one has this number there."""
+    for number, line in enumerate(lines, start=first_line):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
 """Reads the sources of a recipe: settings come in, sentence pairs go out, in a fixed order."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
@@ -20,12 +20,12 @@ from dragoman.config import (
 from dragoman.corpus import phrasebook
 from dragoman.corpus.download import fetch
 from dragoman.corpus.gettext import find_catalogs, read_catalog
-from dragoman.corpus.jsonl import read_jsonl
+from dragoman.corpus.jsonl import jsonl_pairs
 from dragoman.corpus.pair import Pair
 from dragoman.corpus.public import fetch_public, fetch_test_set
-from dragoman.corpus.text import read_lines
+from dragoman.corpus.text import COMPRESSIONS, read_raw_lines
 from dragoman.corpus.tmx import read_tmx
-from dragoman.corpus.tsv import read_tsv
+from dragoman.corpus.tsv import tsv_pairs
 from dragoman.errors import UserError
 
 Split = Literal["train", "validation", "test"]
@@ -88,17 +88,48 @@ def local_files(data: DataSettings, *splits: Split) -> list[Path]:
 
 def read_source(source: CorpusSource, data: DataSettings, split: Split) -> Iterator[Pair]:
     """Yields the pairs of a source, the data's source language first, stripped."""
-    swap = is_reversed(source, data)
     is_empty = True
-    for first, second in _read(source, data, split):
+    for pair in _in_order(_read(source, data, split), source, data):
         is_empty = False
-        yield Pair(second, first) if swap else Pair(first, second)
+        yield pair
     if is_empty:
-        languages = " and ".join(own_languages(source, data))
-        raise UserError(
-            f"{describe(source)}: has no pairs in {languages}; name another source or "
-            "set its languages"
-        )
+        raise no_pairs(source, data)
+
+
+def no_pairs(source: CorpusSource, data: DataSettings) -> UserError:
+    languages = " and ".join(own_languages(source, data))
+    return UserError(
+        f"{describe(source)}: has no pairs in {languages}; name another source or set its languages"
+    )
+
+
+def plain_files(source: CorpusSource, data: DataSettings) -> list[Path] | None:
+    """Returns the files of a source that can be read from any line on; None: only from its start.
+
+    Each of its lines is a pair, or one side of it, and no file is compressed.
+    """
+    if isinstance(source, TmxSource | GettextSource | PhrasebookSource):
+        return None
+    files = files_of(source, data)
+    return None if any(file.name.endswith(COMPRESSIONS) for file in files) else files
+
+
+def read_lines_of(
+    source: CorpusSource,
+    data: DataSettings,
+    files: Sequence[Path],
+    lines: Sequence[Iterable[str]],
+    first_line: int,
+) -> Iterator[Pair]:
+    """Yields the pairs of some lines, as `read_source` does: the same lines of each file, without
+    line feeds, of which the first has this number in its file."""
+    return _in_order(_pairs_of_lines(source, files, lines, first_line), source, data)
+
+
+def _in_order(pairs: Iterable[Pair], source: CorpusSource, data: DataSettings) -> Iterator[Pair]:
+    if is_reversed(source, data):
+        return (Pair(second, first) for first, second in pairs)
+    return iter(pairs)
 
 
 def is_reversed(source: CorpusSource, data: DataSettings) -> bool:
@@ -134,18 +165,28 @@ def describe(source: CorpusSource) -> str:
 def _read(source: CorpusSource, data: DataSettings, split: Split) -> Iterator[Pair]:
     files = files_of(source, data)
     match source:
-        case TextSource() | MtdataSource() | SacrebleuSource():
-            return _aligned(*files)
-        case TsvSource():
-            return read_tsv(files[0], source.source_column, source.target_column)
-        case JsonlSource():
-            return read_jsonl(files[0], source.source_key, source.target_key)
         case TmxSource():
             return read_tmx(files[0], *own_languages(source, data))
         case GettextSource():
             return (pair for file in files for pair in read_catalog(file))
         case PhrasebookSource():
             return _phrases(source, data, split)
+        case _:
+            return _pairs_of_lines(source, files, [read_raw_lines(file) for file in files], 1)
+
+
+def _pairs_of_lines(
+    source: CorpusSource, files: Sequence[Path], lines: Sequence[Iterable[str]], first_line: int
+) -> Iterator[Pair]:
+    match source:
+        case TsvSource():
+            columns = source.source_column, source.target_column
+            return tsv_pairs(lines[0], files[0], *columns, first_line)
+        case JsonlSource():
+            keys = source.source_key, source.target_key
+            return jsonl_pairs(map(str.strip, lines[0]), files[0], *keys, first_line)
+        case _:
+            return _aligned(files, lines, first_line)
 
 
 def _local(name: str, data: DataSettings, sha256: str | None = None) -> Path:
@@ -176,15 +217,19 @@ def _phrases(source: PhrasebookSource, data: DataSettings, split: Split) -> Iter
         yield Pair(english, german)
 
 
-def _aligned(source_file: Path, target_file: Path) -> Iterator[Pair]:
-    both = zip_longest(read_lines(source_file), read_lines(target_file))
-    for number, (source, target) in enumerate(both):
+def _aligned(
+    files: Sequence[Path], lines: Sequence[Iterable[str]], first_line: int
+) -> Iterator[Pair]:
+    both = zip_longest(*(map(str.strip, of_file) for of_file in lines))
+    for number, (source, target) in enumerate(both, start=first_line):
         if source is None or target is None:
-            shorter, longer = (
-                (source_file, target_file) if source is None else (target_file, source_file)
-            )
-            raise UserError(
-                f"{shorter} ends after line {number}, but {longer} continues; "
-                "both sides need the same number of lines, so correct the files and run again"
-            )
+            shorter, longer = files if source is None else reversed(files)
+            raise unequal_sides(shorter, longer, number - 1)
         yield Pair(source, target)
+
+
+def unequal_sides(shorter: Path, longer: Path, last_line: int) -> UserError:
+    return UserError(
+        f"{shorter} ends after line {last_line}, but {longer} continues; "
+        "both sides need the same number of lines, so correct the files and run again"
+    )

@@ -66,9 +66,12 @@ def about_lines(path: Path, most_bytes: int = COUNTED_BYTES) -> int | None:
     return lines + (not last.endswith(b"\n"))
 
 
-def decode_lines(file: ByteReader, name: str) -> Iterator[str]:
-    """Yields the lines of an open file as they arrive, without their line feeds."""
-    return _decode(_whole_lines(file), name)
+def decode_lines(file: ByteReader, name: str, first_line: int = 1) -> Iterator[str]:
+    """Yields the lines of an open file as they arrive, without their line feeds.
+
+    `first_line` is the number of the line at which it is read from, for errors.
+    """
+    return _decode(_whole_lines(file), name, first_line)
 
 
 def one_line(text: str) -> str:
@@ -234,11 +237,11 @@ def _whole_lines(file: ByteReader) -> Iterator[bytes]:
         yield bytes(rest)
 
 
-def _decode(blocks: Iterable[bytes], name: str) -> Iterator[str]:
+def _decode(blocks: Iterable[bytes], name: str, first_line: int = 1) -> Iterator[str]:
     """Lines end at line feeds alone. Splitting at the other line separators of Unicode, as text
     mode and str.splitlines do, shifts one side of a corpus against the other from there on.
     """
-    number = 1
+    number = first_line
     for block in blocks:
         text = _decode_block(block, name, number)
         if number == 1:

@@ -1,6 +1,7 @@
 """From a recipe to prepared data, in stages that can be interrupted, repeated and spread out.
 
     prepared/<name>/
+      index-<key>/       where slices begin in files of plain lines
       clean-<key>/       training text in slices, cleaned, with a key for each pair
       kept-<key>/        which of these pairs stay: no duplicates, no leaks
       overlap-<key>/     what several sources have in common, and the weights that it keeps

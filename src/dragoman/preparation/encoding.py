@@ -1,17 +1,20 @@
 """Encodes text as ids: one slice of pairs comes in, one shard goes out, with its figures."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dragoman.corpus.cleaning import EXAMPLES_KEPT
 from dragoman.corpus.pair import Pair
-from dragoman.shards.files import ShardFile, write_shard
+from dragoman.preparation.plan import Plan
+from dragoman.preparation.stage import from_text
+from dragoman.preparation.task import FileRange, Inputs, Result, StageFile, Task
+from dragoman.shards.files import ShardFile, files_of_shard, shard_contents
 from dragoman.tokenizer import Tokenizer, WordCache
 
 # Lengths are counted in buckets of eight pieces; the last holds all that are longer.
@@ -79,17 +82,79 @@ class ShardFigures:
         self.files += other.files
 
 
+class EncodingSettings(NamedTuple):
+    weight: float
+    """Of all pairs, unless each has its own."""
+    max_length: int
+    folder: str
+    """Its name, for the passport."""
+    stem: str
+
+
+def encode_tasks(plan: Plan) -> Iterator[Task]:
+    """Yields a task for each slice that is not encoded yet."""
+    train, max_length = plan.config.data.train, plan.config.data.max_length
+    for number in plan.clean.numbers():
+        if plan.shards.is_done(number):
+            continue
+        inputs: dict[str, FileRange | StageFile] = {
+            "model": FileRange(plan.tokenizer_file),
+            "flags": StageFile(plan.kept, number, "flags"),
+            **{name: StageFile(plan.clean, number, name) for name in ("source", "target", "keys")},
+        }
+        if plan.has_larger_weights:
+            inputs["weights"] = StageFile(plan.overlap, number, "weights")
+        weight = train[plan.clean.record(number)["source"]].weight
+        settings = EncodingSettings(
+            weight, max_length, plan.shards.folder.name, f"train-{number:05d}"
+        )
+        yield Task(encode_slice, settings, inputs, plan.shards, number)
+
+
+def encode_slice(settings: EncodingSettings, inputs: Inputs) -> Result:
+    """Encodes the pairs of a slice that stay."""
+    content = {name: value.read() for name, value in inputs.items()}
+    kept = np.frombuffer(content["flags"], dtype=np.bool_)
+    keys = np.frombuffer(content["keys"], dtype="<u8")[kept]
+    weight: float | npt.NDArray[np.float64] = settings.weight
+    if "weights" in content:
+        weight = np.frombuffer(content["weights"], dtype="<f8")[kept]
+    pairs = from_text(content["source"], content["target"])
+    figures, files = encode_shard(
+        [pair for pair, stays in zip(pairs, kept, strict=True) if stays],
+        repeats_of(keys, weight),
+        _words(content["model"]),
+        settings.max_length,
+        settings.folder,
+        settings.stem,
+    )
+    return Result(figures.to_json(), files=files, pairs=len(pairs))
+
+
+_local = threading.local()
+
+
+def _words(model: bytes) -> WordCache:
+    """Returns the words that this thread has encoded so far: slices have most of them in common."""
+    words: WordCache | None = getattr(_local, "words", None)
+    if words is None or words.tokenizer.model != model:
+        words = _local.words = WordCache(Tokenizer(model))
+    return words
+
+
 def encode_shard(
     pairs: Sequence[Pair],
     repeats: npt.NDArray[np.int64] | None,
-    tokenizer: Tokenizer,
     words: WordCache,
     max_length: int,
-    folder: Path,
+    folder: str,
     stem: str,
-) -> ShardFigures:
-    """Writes the pairs that fit as shard `stem`; `repeats` is how often each is to be seen."""
-    figures = ShardFigures()
+) -> tuple[ShardFigures, dict[str, bytes]]:
+    """Returns the pairs that fit as files of shard `stem`, in the folder of this name.
+
+    `repeats` is how often each is to be seen.
+    """
+    figures, tokenizer = ShardFigures(), words.tokenizer
     sides = [words.encode(texts) for texts in zip(*pairs, strict=True)] or [[], []]
     lengths = np.array([[len(ids) for ids in side] for side in sides], np.int64).T
     is_kept = np.ones(len(pairs), dtype=np.bool_)
@@ -123,8 +188,9 @@ def encode_shard(
         side.unknown_tokens = int(unknown[place::2].sum())
         side.lengths = np.bincount(np.minimum(of_side // BUCKET, BUCKETS - 1), minlength=BUCKETS)
     figures.used_pieces = np.unique(tokens).astype(np.int64)
-    figures.files = write_shard(folder, stem, tokens, bounds)
-    return figures
+    files = shard_contents(stem, tokens, bounds)
+    figures.files = files_of_shard(folder, files)
+    return figures, files
 
 
 def repeats_of(

@@ -14,6 +14,7 @@ from dragoman.console import Progress
 from dragoman.corpus.sources import SPLITS, Split, files_of, input_files, sources_of
 from dragoman.corpus.text import regular_file_status
 from dragoman.errors import CorruptFileError, UserError
+from dragoman.preparation import slices
 from dragoman.preparation.stage import Stage, key_of
 from dragoman.rundir import read_json, write_json
 from dragoman.shards.passport import PASSPORT_NAME, InputFile
@@ -48,6 +49,12 @@ class Plan:
         cleaning = self.config.cleaning.model_dump(mode="json", exclude={"drop_leaks"})
         inputs = self._hashes("train")
         return self._stage("clean", __version__, sources, languages, cleaning, inputs)
+
+    @cached_property
+    def index(self) -> Stage:
+        """Where the slices of each training source begin in its files."""
+        sizes = slices.PAIRS_PER_SLICE, slices.CHARACTERS_PER_SLICE
+        return self._stage("index", self.clean.folder.name, sizes)
 
     @cached_property
     def held_out(self) -> Stage:
@@ -97,6 +104,18 @@ class Plan:
             *(self._weights, self.config.data.max_length, *larger),
         )
 
+    def sorted(self, ranges: int) -> Stage:
+        """The keys of each slice in order, for as many ranges; only while they are compared."""
+        return self._stage("sorted", self.clean.folder.name, ranges)
+
+    def compared(self, ranges: int) -> Stage:
+        """What each range of keys decides; only until it is known for each slice."""
+        return self._stage("compared", self.kept.folder.name, self.overlap.folder.name, ranges)
+
+    def sample(self, every: int) -> Stage:
+        """Every n-th pair that stays; only while pieces are learned from them."""
+        return self._stage("sample", self.kept.folder.name, every)
+
     @property
     def _weights(self) -> list[float]:
         return [source.weight for source in self.config.data.train]
@@ -108,7 +127,7 @@ class Plan:
     @property
     def stages(self) -> list[Stage]:
         return [
-            *(self.clean, self.held_out, self.kept, self.overlap),
+            *(self.index, self.clean, self.held_out, self.kept, self.overlap),
             *(self.tokenizer, self.shards),
         ]
 

@@ -1,12 +1,32 @@
-"""The training corpus as slices of a fixed size, with the same numbers on every machine."""
+"""The training corpus as slices of a fixed size, with the same numbers on every machine.
 
-from collections.abc import Callable, Iterator
+A slice of plain lines is a range of bytes of each file, which whoever cleans it reads. Text that
+can be read from its beginning alone (compressed files, translation memories, message catalogs, the
+phrasebook) is read once, here, and travels with its slice.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.config import DataSettings
+from dragoman.config import CorpusSource, DataSettings
+from dragoman.console import Progress
 from dragoman.corpus.cleaning import Languages
+from dragoman.corpus.line_parts import LinePart, line_parts
 from dragoman.corpus.pair import Pair
-from dragoman.corpus.sources import languages_of, read_source
+from dragoman.corpus.sources import (
+    languages_of,
+    no_pairs,
+    plain_files,
+    read_lines_of,
+    read_source,
+)
+from dragoman.corpus.text import decode_lines
+from dragoman.preparation.stage import Stage, as_text, from_text
+from dragoman.preparation.task import FileRange, Given, Input
 
 PAIRS_PER_SLICE = 100_000
 CHARACTERS_PER_SLICE = 200_000_000
@@ -24,38 +44,42 @@ class Share(NamedTuple):
 
 
 class Slice(NamedTuple):
+    """A slice before it is read."""
+
     number: int
     source_number: int
     """Which of the recipe's training sources it belongs to; a slice belongs to one."""
     languages: Languages
-    pairs: list[Pair]
+    texts: list[Input]
+    files: list[Path]
+    """What `texts` are lines of; none: they are the two sides of pairs that were read already."""
+    first_line: int = 1
 
 
-def slices(
-    data: DataSettings, is_wanted: Callable[[int], bool], pairs_per_slice: int = PAIRS_PER_SLICE
-) -> Iterator[Slice]:
+def read_slice(part: Slice, source: CorpusSource, data: DataSettings) -> list[Pair]:
+    contents = [text.read() for text in part.texts]
+    if not part.files:
+        source_text, target_text = contents
+        return from_text(source_text, target_text)
+    lines = [
+        decode_lines(BytesIO(content), str(file), part.first_line)
+        for content, file in zip(contents, part.files, strict=True)
+    ]
+    return list(read_lines_of(source, data, part.files, lines, part.first_line))
+
+
+def slices(data: DataSettings, index: Stage, is_wanted: Callable[[int], bool]) -> Iterator[Slice]:
     """Yields the wanted slices in order. All are counted, so that numbers never change."""
     number = 0
     for source_number, source in enumerate(data.train):
-        pairs = read_source(source, data, "train")
-        while content := _take(pairs, pairs_per_slice):
+        for texts, files, first_line in _parts(source, source_number, data, index):
             if is_wanted(number):
-                yield Slice(number, source_number, languages_of(source, data), content)
+                languages = languages_of(source, data)
+                yield Slice(number, source_number, languages, texts(), files, first_line)
             number += 1
 
 
-def _take(pairs: Iterator[Pair], most: int) -> list[Pair]:
-    taken: list[Pair] = []
-    characters = 0
-    for pair in pairs:
-        taken.append(pair)
-        characters += len(pair.source) + len(pair.target)
-        if len(taken) == most or characters > CHARACTERS_PER_SLICE:
-            break
-    return taken
-
-
-def count_slices(data: DataSettings, pairs_per_slice: int = PAIRS_PER_SLICE) -> int:
+def count_slices(data: DataSettings, index: Stage) -> int:
     count = 0
 
     def none(number: int) -> bool:
@@ -63,6 +87,97 @@ def count_slices(data: DataSettings, pairs_per_slice: int = PAIRS_PER_SLICE) -> 
         count = number + 1
         return False
 
-    for _ in slices(data, none, pairs_per_slice):
+    for _ in slices(data, index, none):
         pass
+    return count
+
+
+_Part = tuple[Callable[[], list[Input]], list[Path], int]
+
+
+def _parts(
+    source: CorpusSource, source_number: int, data: DataSettings, index: Stage
+) -> Iterator[_Part]:
+    files = plain_files(source, data)
+    if files is not None:
+        for part in _index(source, source_number, files, data, index):
+            yield _ranges_of(part, files), files, part.first_line
+        return
+    pairs = read_source(source, data, "train")
+    while content := _take(pairs):
+        yield _text_of(content), [], 1
+
+
+def _ranges_of(part: LinePart, files: list[Path]) -> Callable[[], list[Input]]:
+    return lambda: [
+        FileRange(file, begin, end) for file, (begin, end) in zip(files, part.ranges, strict=True)
+    ]
+
+
+def _text_of(pairs: list[Pair]) -> Callable[[], list[Input]]:
+    return lambda: [Given(side.encode()) for side in as_text(pairs).values()]
+
+
+def _index(
+    source: CorpusSource, source_number: int, files: list[Path], data: DataSettings, index: Stage
+) -> list[LinePart]:
+    """Returns the slices of a source of plain lines, which are looked for once."""
+    if not index.is_done(source_number):
+        size = sum(file.stat().st_size for file in files if file.exists())
+        with Progress("looking for slices", "bytes", size) as progress:
+            found = line_parts(
+                files,
+                PAIRS_PER_SLICE,
+                CHARACTERS_PER_SLICE,  # fewer bytes are not more characters
+                lambda places, first_line: _lines_that_fit(places, first_line, source, files, data),
+                progress.advance,
+            )
+            parts = [[part.first_line, part.lines, part.ranges] for part in found]
+        if not parts:
+            raise no_pairs(source, data)
+        index.finish(source_number, {"slices": parts}, {})
+    return [
+        LinePart(first_line, lines, [(begin, end) for begin, end in ranges])
+        for first_line, lines, ranges in index.record(source_number)["slices"]
+    ]
+
+
+def _lines_that_fit(
+    places: Sequence[int],
+    first_line: int,
+    source: CorpusSource,
+    files: list[Path],
+    data: DataSettings,
+) -> int:
+    """Returns how many lines `_take` would take from these places on."""
+    with ExitStack() as opened:
+        lines = []
+        for file, place in zip(files, places, strict=True):
+            handle = opened.enter_context(file.open("rb"))
+            handle.seek(place)
+            lines.append(decode_lines(handle, str(file), first_line))
+        pairs = read_lines_of(source, data, files, lines, first_line)
+        return _count_that_fit(islice(pairs, PAIRS_PER_SLICE))
+
+
+def _take(pairs: Iterator[Pair]) -> list[Pair]:
+    taken: list[Pair] = []
+    _count_that_fit(_noted(islice(pairs, PAIRS_PER_SLICE), taken))
+    return taken
+
+
+def _noted(pairs: Iterator[Pair], taken: list[Pair]) -> Iterator[Pair]:
+    for pair in pairs:
+        taken.append(pair)
+        yield pair
+
+
+def _count_that_fit(pairs: Iterator[Pair]) -> int:
+    """Returns how many pairs there are, up to the one with which they are too long."""
+    count = characters = 0
+    for pair in pairs:
+        count += 1
+        characters += len(pair.source) + len(pair.target)
+        if characters > CHARACTERS_PER_SLICE:
+            break
     return count

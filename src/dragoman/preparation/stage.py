@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dragoman.corpus.pair import Pair
 from dragoman.errors import CorruptFileError
-from dragoman.rundir import read_json, sha256_of, write_json, write_whole
+from dragoman.rundir import read_json, write_json, write_whole
 
 KEY_LENGTH = 12
 
@@ -35,6 +35,11 @@ def as_text(pairs: Sequence[Pair]) -> dict[str, str]:
     }
 
 
+def from_text(source: bytes, target: bytes) -> list[Pair]:
+    """Returns the pairs of what `as_text` has made."""
+    return list(map(Pair, *(side.decode().split("\n")[:-1] for side in (source, target))))
+
+
 @dataclass(frozen=True)
 class Stage:
     folder: Path
@@ -49,50 +54,51 @@ class Stage:
         self, number: int, record: Mapping[str, Any], contents: Mapping[str, str | bytes]
     ) -> None:
         """Writes a slice's files atomically, and its record last, which marks it as finished."""
+        self.finish_written(number, record, self.write(number, contents))
+
+    def write(self, number: int, contents: Mapping[str, str | bytes]) -> dict[str, str]:
+        """Writes a slice's files; returns their hashes, for its record."""
         hashes = {}
         for suffix, content in contents.items():
             encoded = content.encode() if isinstance(content, str) else content
             write_whole(self.file(number, suffix), encoded)
             hashes[suffix] = hashlib.sha256(encoded).hexdigest()
+        return hashes
+
+    def finish_written(
+        self, number: int, record: Mapping[str, Any], hashes: Mapping[str, str]
+    ) -> None:
         write_json(self.file(number, "json"), {**record, "sha256": hashes})
 
     def record(self, number: int) -> dict[str, Any]:
         return read_json(self.file(number, "json"))
 
     def pairs(self, number: int) -> list[Pair]:
-        """Yields the pairs of a slice, of a stage that writes text."""
-        sides = (self._whole(number, side).read_bytes().decode() for side in ("source", "target"))
-        lines = (side.split("\n")[:-1] for side in sides)
-        return list(map(Pair, *lines))
+        """Returns the pairs of a slice, of a stage that writes text."""
+        return from_text(self.content(number, "source"), self.content(number, "target"))
 
     def keys(self, number: int) -> npt.NDArray[np.uint64]:
-        """Returns the array memory-mapped: of billions of pairs only a range is read at once."""
-        path = self._whole(number, "keys")
-        if not path.stat().st_size:
-            return np.empty(0, dtype=np.uint64)
-        return np.memmap(path, dtype="<u8", mode="r")
+        return np.frombuffer(self.content(number, "keys"), dtype="<u8")
 
     def flags(self, number: int) -> npt.NDArray[np.bool_]:
-        return np.fromfile(self._whole(number, "flags"), dtype=np.bool_)
-
-    def weights(self, number: int) -> npt.NDArray[np.float64]:
-        return np.fromfile(self._whole(number, "weights"), dtype="<f8")
+        return np.frombuffer(self.content(number, "flags"), dtype=np.bool_)
 
     def numbers(self) -> list[int]:
         """Returns the records of the finished slices, in order."""
         return sorted(int(path.stem) for path in self.folder.glob("[0-9]*.json"))
 
-    def _whole(self, number: int, suffix: str) -> Path:
+    def content(self, number: int, suffix: str) -> bytes:
         """Returns a slice's file, or refuses it if it is not what was written."""
         path = self.file(number, suffix)
         try:
-            found = sha256_of(path)
+            content = path.read_bytes()
+            found = hashlib.sha256(content).hexdigest()
         except FileNotFoundError:
-            found = "missing"
+            content, found = b"", "missing"
         hashes = self.record(number).get("sha256")
         if not isinstance(hashes, dict) or hashes.get(suffix) != found:
             raise CorruptFileError(
                 f"{path}: does not match its record {number:05d}.json; remove the "
                 f"folder {self.folder} and prepare again"
             )
-        return path
+        return content

@@ -5,8 +5,9 @@ A shard is two NumPy files. `*.tokens.npy` holds the ids of its sequences end to
 its target tokens[bounds[2i+1]:bounds[2i+2]].
 """
 
+import hashlib
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -41,15 +42,30 @@ def write_shard(
     folder: Path, stem: str, tokens: npt.NDArray[np.integer], bounds: npt.NDArray[np.int64]
 ) -> list[ShardFile]:
     """Writes one shard; names are relative to the folder above, where the passport is."""
-    files = []
+    contents = shard_contents(stem, tokens, bounds)
+    for name, content in contents.items():
+        write_whole(folder / name, content)
+    return files_of_shard(folder.name, contents)
+
+
+def shard_contents(
+    stem: str, tokens: npt.NDArray[np.integer], bounds: npt.NDArray[np.int64]
+) -> dict[str, bytes]:
+    """Returns the files of one shard, by their names."""
+    contents = {}
     for part, content in (("tokens", tokens), ("bounds", bounds)):
-        path = folder / f"{stem}.{part}.npy"
         written = io.BytesIO()
         np.save(written, content, allow_pickle=False)
-        write_whole(path, written.getvalue())
-        name = f"{folder.name}/{path.name}"
-        files.append(ShardFile(name, path.stat().st_size, sha256_of(path)))
-    return files
+        contents[f"{stem}.{part}.npy"] = written.getvalue()
+    return contents
+
+
+def files_of_shard(folder: str, contents: Mapping[str, bytes]) -> list[ShardFile]:
+    """Returns what the passport records of files in the folder of this name."""
+    return [
+        ShardFile(f"{folder}/{name}", len(content), hashlib.sha256(content).hexdigest())
+        for name, content in contents.items()
+    ]
 
 
 def verify_shards(folder: Path, files: Iterable[ShardFile]) -> None:

@@ -6,8 +6,7 @@ from dragoman.preparation import slices
 
 @pytest.fixture
 def small_slices(monkeypatch):
-    for function in (slices.slices, slices.count_slices):
-        monkeypatch.setattr(function, "__defaults__", (100,))
+    monkeypatch.setattr(slices, "PAIRS_PER_SLICE", 100)
 
 
 @pytest.fixture

@@ -1,16 +1,14 @@
 import numpy as np
-import pytest
 
 from dragoman.preparation.duplicates import decide, find_overlap
 
 
-@pytest.mark.parametrize("keys_at_once", [10, 100, 10_000])
-def test_the_first_of_equal_keys_stays_whatever_is_compared_at_once(keys_at_once):
+def test_the_first_of_equal_keys_stays():
     chance = np.random.default_rng(1)
     keys = chance.integers(0, 2**64, 300, dtype=np.uint64)[chance.integers(0, 300, 2000)]
     parts = np.split(keys, [100, 700, 701])
     held_out = keys[:3]
-    decision = decide(parts, held_out, drop_duplicates=True, keys_at_once=keys_at_once)
+    decision = decide(parts, held_out, drop_duplicates=True)
     seen: set[int] = set()
     for key, duplicate, leak in zip(
         keys.tolist(), *(np.concatenate(flags) for flags in decision), strict=True
@@ -20,16 +18,13 @@ def test_the_first_of_equal_keys_stays_whatever_is_compared_at_once(keys_at_once
         seen.add(key)
 
 
-@pytest.mark.parametrize("keys_at_once", [10, 100, 10_000])
-def test_pairs_of_several_sources_have_the_largest_weight_whatever_is_compared_at_once(
-    keys_at_once,
-):
+def test_pairs_of_several_sources_have_the_largest_weight():
     chance = np.random.default_rng(2)
     keys = chance.integers(0, 2**64, 300, dtype=np.uint64)[chance.integers(0, 300, 2000)]
     parts, source_of, weights = np.split(keys, [100, 700, 701]), [0, 1, 1, 2], [1.0, 0.5, 3.0]
     decision = decide(parts, keys[:3], drop_duplicates=True)
     kept = [~(duplicate | leak) for duplicate, leak in zip(*decision, strict=True)]
-    found = find_overlap(parts, kept, source_of, weights, keys_at_once)
+    found = find_overlap(parts, kept, source_of, weights)
 
     occurrences: dict[int, list[int]] = {}
     for part, source in zip(parts, source_of, strict=True):

@@ -24,8 +24,8 @@ def test_stages_that_no_longer_count_are_swept(recipe):
     prepare(recipe())
     prepared = prepare(recipe("tokenizer.vocabulary=50"))
     folders = {path.name.rsplit("-", 1)[0] for path in prepared.folder.iterdir() if path.is_dir()}
-    assert sorted(folders) == ["clean", "held-out", "kept", "shards", "tokenizer"]
-    assert len([path for path in prepared.folder.iterdir() if path.is_dir()]) == 5
+    assert sorted(folders) == ["clean", "held-out", "index", "kept", "shards", "tokenizer"]
+    assert len([path for path in prepared.folder.iterdir() if path.is_dir()]) == 6
 
 
 def test_files_that_have_moved_are_known_by_their_names(recipe, digits, tmp_path):
