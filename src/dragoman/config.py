@@ -374,6 +374,10 @@ class DataSettings(Section):
     """Test data for `dragoman evaluate`."""
     max_length: Annotated[int, between(1, 100_000)] = 256
     """Training pairs with more pieces than this on either side are dropped and counted."""
+    block_pairs: AmountOrZero = 0
+    """Training pairs that are shuffled together, in whole shards of up to 100,000 pairs. An epoch
+    goes through such blocks one after the other, so that a host needs one or two of them at a
+    time; fewer pairs mix less well. 0: all pairs are one block."""
 
     @property
     def cache_folder(self) -> Path:

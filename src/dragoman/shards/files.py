@@ -85,6 +85,11 @@ class Shards:
     def __len__(self) -> int:
         return int(self._first_pairs[-1])
 
+    @property
+    def pairs_by_shard(self) -> list[int]:
+        sizes: list[int] = np.diff(self._first_pairs).tolist()
+        return sizes
+
     def __getitem__(self, number: int) -> PairIds:
         shard = int(np.searchsorted(self._first_pairs, number, side="right")) - 1
         at = 2 * (number - int(self._first_pairs[shard]))
