@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dragoman.config import LARGEST_INTEGER, above, between, problems_of
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import MOST_JSON_BYTES, read_bounded, sha256_of
-from dragoman.shards.files import FileName, ShardFile, Shards, verify_shards
+from dragoman.shards.files import FileName, ShardFile, Shards, is_tokens, verify_shards
 from dragoman.tokenizer import Tokenizer
 
 PASSPORT_NAME = "data.json"
@@ -122,6 +122,11 @@ class Passport(_Record):
         if "test" not in self.splits:
             return []
         return list(dict.fromkeys(part.test_set for part in self.splits["test"].parts)) or ["test"]
+
+    @property
+    def late_files(self) -> list[ShardFile]:
+        """Returns the files of training tokens, without which a run can be planned."""
+        return [*filter(is_tokens, self.splits["train"].shards)]
 
     @property
     def content_hash(self) -> str:
