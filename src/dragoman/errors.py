@@ -7,6 +7,7 @@ DragomanError
 └── RunError               the work itself could not be done; exit code 1
     ├── CorruptFileError   a file of ours that does not verify
     ├── StorageError       no space left, no right to write
+    ├── RemoteError        an object store that refuses, or does not answer
     ├── LostPeerError      another rank has gone away
     ├── DivergedError      the loss is lost, and rollbacks did not help
     ├── OutOfMemoryError   even single pairs do not fit into a rank's memory
@@ -70,6 +71,17 @@ class StorageError(RunError):
     def __reduce__(self) -> tuple[type["StorageError"], tuple[Path, str, str]]:
         # Lets it be pickled: exceptions of other processes are rebuilt from these arguments.
         return StorageError, (self.path, self.doing, self.reason)
+
+
+class RemoteError(RunError):
+    """An object store has not done what it was asked for, for a reason of this `kind`."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.message, self.kind = message, kind
+
+    def __reduce__(self) -> tuple[type["RemoteError"], tuple[str, str]]:
+        return RemoteError, (self.message, self.kind)
 
 
 class LostPeerError(RunError):

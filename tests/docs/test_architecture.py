@@ -23,6 +23,7 @@ BASE = {
 }
 # Upstream first. A stage may import itself, the base and any stage before it.
 FLOW = [
+    "storage",
     "corpus",
     "tokenizer",
     "shards",
@@ -64,6 +65,7 @@ TORCH_FREE = [
     "dragoman.cluster.start",
     "dragoman.version",
     "dragoman.cli",
+    "dragoman.storage",
     "dragoman.corpus.sources",
     "dragoman.corpus.public",
     "dragoman.tokenizer",
