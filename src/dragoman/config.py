@@ -366,6 +366,13 @@ class DataSettings(Section):
     prepared: Text = ""
     """Folder for tokenizer and shards; empty: prepared/<name of the recipe> in the current
     folder."""
+    prepared_from: Address = ""
+    """Address of prepared data that `dragoman prepare --publish` has put there: s3://, gs://,
+    az://, https:// or file://. Hosts fetch it into data.prepared by themselves, and train while
+    training tokens still arrive. Needs dragoman[storage]."""
+    prepared_max_bytes: Annotated[int, between(0, LARGEST_INTEGER)] = 0
+    """Most bytes of training tokens from data.prepared_from that a host keeps, at least two blocks
+    (data.block_pairs); 0: all."""
     train: Annotated[CorpusSources, Field(min_length=1)]
     """Training data: one table per source."""
     validation: Annotated[CorpusSources, Field(min_length=1)]

@@ -6,6 +6,8 @@ from dragoman.cli.arguments import Overrides, Recipe
 
 if TYPE_CHECKING:
     from dragoman.preparation import Share
+    from dragoman.shards.passport import PreparedData
+    from dragoman.storage import Store
 
 
 def prepare(
@@ -20,6 +22,13 @@ def prepare(
     explain: Annotated[
         int, typer.Option(min=0, max=20, metavar="N", help="Show N dropped pairs for each reason.")
     ] = 0,
+    publish: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Copy the result there, such as s3://bucket/folder, for data.prepared_from.",
+        ),
+    ] = "",
     overrides: Overrides = None,
 ) -> None:
     """Turn raw parallel text into clean, tokenized shards with a data passport.
@@ -34,6 +43,9 @@ def prepare(
     from dragoman.errors import UserError
 
     config = load_config(recipe, overrides or ())
+    if part and publish:
+        raise UserError("--part makes nothing that could be published; give --publish with --join")
+    store = _store(publish) if publish else None  # before the work, which may take hours
     if part and join:
         raise UserError("--part and --join were both given; run every part first, then --join")
     if part:
@@ -45,12 +57,31 @@ def prepare(
             preparation.clean_share(config, share, progress.advance)
         echo(f"part {part} is clean; when all are, run the same command with --join")
         return
-    show_data(preparation.join(config) if join else preparation.prepare(config))
+    prepared = preparation.join(config) if join else preparation.prepare(config)
+    show_data(prepared)
+    if store:
+        _publish(prepared, store)
     if explain:
         for reason, pairs in preparation.dropped_examples(config).items():
             echo(f"\ndropped, {reason}:")
             for source, target in pairs[:explain]:
                 echo(f"    {source[:200]}\n    {target[:200]}\n")
+
+
+def _store(address: str) -> "Store":
+    from dragoman.storage import Store, parse_address
+
+    return Store(parse_address(address))
+
+
+def _publish(prepared: "PreparedData", store: "Store") -> None:
+    from dragoman.console import Progress, echo
+    from dragoman.shards.remote import publish
+
+    size = sum((prepared.folder / name).stat().st_size for name in prepared.files())
+    with Progress("publishing", "bytes", size) as progress, progress.ticking():
+        publish(prepared, store, progress.advance)
+    echo(f'\npublished; to train from there: --set data.prepared_from="{store.address}"')
 
 
 def _share(part: str) -> "Share":

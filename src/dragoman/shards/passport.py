@@ -21,6 +21,8 @@ from dragoman.tokenizer import Tokenizer
 PASSPORT_NAME = "data.json"
 REQUIRED_SPLITS = ("train", "validation")
 HELD_OUT = ("validation", "test")
+FETCHED = ".fetched"
+"""Marks a folder whose files come from an address."""
 
 
 Count = Annotated[int, between(0, LARGEST_INTEGER)]
@@ -218,14 +220,27 @@ class PreparedData:
             names += [side.file for side in (record.source, record.target) if side.file]
         return [*dict.fromkeys(names), PASSPORT_NAME]
 
-    def verify(self) -> None:
-        """Compares tokenizer and shards with their hashes in the passport."""
+    @property
+    def is_fetched(self) -> bool:
+        """Returns whether all files come from an address, so that they may be removed again."""
+        return (self.folder / FETCHED).exists()
+
+    def verify(self, may_lack_tokens: bool = False) -> None:
+        """Compares tokenizer and shards with their hashes in the passport.
+
+        `may_lack_tokens`: files of training tokens that are not there are no fault.
+        """
         tokenizer = self.folder / self.passport.tokenizer_file
         if not tokenizer.is_file() or sha256_of(tokenizer) != self.passport.tokenizer_sha256:
             raise CorruptFileError(f"{tokenizer}: is not what was prepared; prepare the data again")
+        lacking = [
+            file
+            for file in (self.passport.late_files if may_lack_tokens else [])
+            if not (self.folder / file.name).exists()
+        ]
         for record in self.passport.splits.values():
-            verify_shards(self.folder, record.shards)
-            Shards(self.folder, record.shards).check_ids(self.passport.vocabulary)
+            verify_shards(self.folder, [file for file in record.shards if file not in lacking])
+            Shards(self.folder, record.shards).check_ids(self.passport.vocabulary, lacking)
 
 
 def _read_lines(path: Path) -> list[str]:

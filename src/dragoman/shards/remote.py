@@ -7,7 +7,7 @@ all that it lists. What arrives is compared with the passport and gets its name 
 import fcntl
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,13 +18,11 @@ from dragoman.config import problems_of
 from dragoman.errors import CorruptFileError, UserError, storage_errors
 from dragoman.rundir import sha256_of, write_whole
 from dragoman.shards.files import ShardFile, are_pieces, is_tokens
-from dragoman.shards.passport import PASSPORT_NAME, Passport, PreparedData
+from dragoman.shards.passport import FETCHED, PASSPORT_NAME, Passport, PreparedData
 from dragoman.storage import Store
 
 logger = logging.getLogger(__name__)
 
-FETCHED = ".fetched"
-"""Marks a folder whose files all come from an address, so that they may be removed again."""
 LOCK = ".fetching"
 ARRIVING = ".arriving"
 """Ends the hidden name of a file until it is verified."""
@@ -52,9 +50,10 @@ def fetch_beginning(store: Store, folder: Path) -> PreparedData:
     for leftover in folder.glob(f"*/.*{ARRIVING}*"):
         leftover.unlink(missing_ok=True)
     here = PreparedData.open(folder) if (folder / PASSPORT_NAME).exists() else None
+    is_fetched = (folder / FETCHED).exists()  # also by somebody who was stopped in the middle
     if here:
         _remove_damaged(here)
-        if not _missing(here, here.passport.late_files) and not _missing(here, None):
+        if all((folder / name).exists() for name in here.files()):
             return here
     content = store.read(PASSPORT_NAME)
     passport = _parsed(content, store)
@@ -68,7 +67,7 @@ def fetch_beginning(store: Store, folder: Path) -> PreparedData:
     with storage_errors(folder, "fetching prepared data"):
         folder.mkdir(parents=True, exist_ok=True)
         if not here:
-            if any(path.name != LOCK for path in folder.iterdir()) and not _is_fetched(folder):
+            if not is_fetched and any(path.name != LOCK for path in folder.iterdir()):
                 raise UserError(
                     f"{folder}: holds files that are not prepared data, and nothing was changed; "
                     "name another folder with data.prepared"
@@ -124,15 +123,6 @@ def fetching(folder: Path) -> Iterator[None]:
         yield
 
 
-def may_remove(folder: Path) -> bool:
-    """Returns whether all files of the folder come from an address."""
-    return _is_fetched(folder)
-
-
-def _is_fetched(folder: Path) -> bool:
-    return (folder / FETCHED).exists()
-
-
 def _parsed(content: bytes, store: Store) -> Passport:
     try:
         return Passport.model_validate_json(content)
@@ -153,11 +143,6 @@ def _unhashed_files(passport: Passport) -> list[str]:
     """Returns files of which the passport lists no hash for each: the tokenizer has its own."""
     sides = [side for split in passport.splits.values() for side in (split.source, split.target)]
     return [passport.tokenizer_file, *(side.file for side in sides if side.file)]
-
-
-def _missing(here: PreparedData, files: Sequence[ShardFile] | None) -> bool:
-    names = here.files() if files is None else [file.name for file in files]
-    return any(not (here.folder / name).exists() for name in names)
 
 
 def _remove_damaged(here: PreparedData) -> None:
