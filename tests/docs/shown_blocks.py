@@ -139,6 +139,10 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
         before='for part in $(seq 16); do test "$part" = 3 || '
         'dragoman prepare recipe.toml --part "$part/16" > /dev/null; done'
     ),
+    (
+        "docs/data.md",
+        "dragoman prepare recipe.toml --publish s3://bucket/prepared/news",
+    ): Elsewhere("tests/faults/test_streamed_data.py"),
     ("docs/evaluation.md", "dragoman evaluate runs/multi30k"): Run(
         skipped={"dragoman evaluate runs/multi30k --sacrebleu wmt14/full": DOWNLOADS}
     ),

@@ -1,4 +1,4 @@
-"""Runs whose data arrives while they train: the same bits, within the limit, seen where it waits."""
+"""Runs whose data arrives while they train: the same bits, within the limit, waits that show."""
 
 import os
 import shutil
@@ -21,7 +21,8 @@ from dragoman.storage import Store, parse_address
 from dragoman.telemetry.events import StepDone
 from dragoman.training.train import train
 
-STEPS = 40
+STEPS = 22
+"""Of which an epoch has fewer, so that blocks come back."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_a_run_through_a_small_cache_resumed_with_an_empty_one_has_the_same_bits
     recipe, prepared, address = made
     run, folder, limit = RunDir(tmp_path / "run"), tmp_path / "here", two_blocks(prepared)
     config = {"data__prepared": str(folder), "data__prepared_max_bytes": limit}
-    for steps in (17, STEPS):  # within a block of the second epoch
+    for steps in (9, STEPS):  # in the middle of an epoch
         ending = train(streamed(recipe, address, training__steps=steps, **config), run)
         assert (ending.state, ending.step) == ("finished", steps)
         assert len(list(folder.rglob("train-*.tokens.npy"))) <= 2 < SHARDS
@@ -120,11 +121,11 @@ def test_late_shards_are_waited_for_where_input_is_and_the_report_says_so(
     monkeypatch.setattr(arrival_module.Arrival, "is_here", seen)
     monkeypatch.setattr(arrival_module, "fetch_file", held_back)
     run = RunDir(tmp_path / "run")
-    config = streamed(recipe, address, data__prepared=str(tmp_path / "here"), training__steps=18)
+    config = streamed(recipe, address, data__prepared=str(tmp_path / "here"), training__steps=12)
     train(config, run)
     steps = events(run, StepDone)
     waited = [step for step in steps if step.parts_s["data"] > 0.2]
-    assert len(waited) >= SHARDS - 2
+    assert len(waited) >= 3
     report = read_report(run)
     said = {answer.key: answer for answer in report.answers}
     assert said["network"].verdict == "input-bound"
