@@ -29,7 +29,7 @@ def write_blocks(folder: Path) -> tuple[Path, PreparedData]:
     before = 'train = [{ kind = "text", source = "train.en", target = "train.de" }]'
     assert before in text
     text = text.replace(before, f"train = [{', '.join(sources)}]\nblock_pairs = {PAIRS}")
-    text = text.replace("every_steps = 10\n", "every_steps = 1000\nbeside = false\n", 1)
+    text = text.replace("every_steps = 10\n", "every_steps = 1000\n", 1)
     recipe.write_text(text, encoding="utf-8")
     return recipe, prepare(load_config(recipe, {"data.prepared": str(folder / "elsewhere")}))
 

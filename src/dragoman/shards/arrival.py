@@ -61,7 +61,8 @@ class Arrival:
         if not self._store:
             return
         for file in self._missing(block):
-            self._make_room(file, [other for other in range(len(self._blocks)) if other != block])
+            others = [other for other in range(len(self._blocks)) if other != block]
+            self._make_room(file.bytes, others)
             self._fetch(file)
 
     def begin(self, step: int) -> None:
@@ -109,11 +110,10 @@ class Arrival:
     def _bring_next(self) -> bool:
         """Fetches the file that is needed soonest; returns whether there was one, and room."""
         order = self._order()
+        self._make_room(0, self._later(order, 1))  # the limit may have been higher before
         for place, block in enumerate(order):
             for file in self._missing(block):
-                rest = [other for other in range(len(self._blocks)) if other not in order]
-                later = [*rest, *reversed(order[place + 1 :])]
-                if not self._make_room(file, later):
+                if not self._make_room(file.bytes, self._later(order, place)):
                     return False
                 self._fetch(file)
                 return True
@@ -130,7 +130,12 @@ class Arrival:
                 break
         return list(order)
 
-    def _make_room(self, file: ShardFile, removable: Sequence[int]) -> bool:
+    def _later(self, order: list[int], place: int) -> list[int]:
+        """Returns the blocks that are needed after this place of the order, the last ones first."""
+        unused = [block for block in range(len(self._blocks)) if block not in order]
+        return [*unused, *reversed(order[place + 1 :])]
+
+    def _make_room(self, needed_bytes: int, removable: Sequence[int]) -> bool:
         """Removes files of these blocks, from the first, until there is room; returns whether."""
         if not self._max_bytes:
             return True
@@ -148,11 +153,11 @@ class Arrival:
         )
         victims = []
         for _, other in candidates:
-            if used + file.bytes <= self._max_bytes:
+            if used + needed_bytes <= self._max_bytes:
                 break
             victims.append(other)
             used -= other.bytes
-        if used + file.bytes > self._max_bytes:
+        if used + needed_bytes > self._max_bytes:
             return False  # and nothing is removed before it helps
         for other in victims:
             self._path(other).unlink(missing_ok=True)

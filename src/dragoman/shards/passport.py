@@ -19,10 +19,11 @@ from dragoman.shards.files import FileName, ShardFile, Shards, is_tokens, verify
 from dragoman.tokenizer import Tokenizer
 
 PASSPORT_NAME = "data.json"
+MOST_HASH_BYTES = 1000
 REQUIRED_SPLITS = ("train", "validation")
 HELD_OUT = ("validation", "test")
 FETCHED = ".fetched"
-"""Marks a folder whose files come from an address."""
+"""Holds the hash of the data whose files come from an address."""
 
 
 Count = Annotated[int, between(0, LARGEST_INTEGER)]
@@ -223,7 +224,11 @@ class PreparedData:
     @property
     def is_fetched(self) -> bool:
         """Returns whether all files come from an address, so that they may be removed again."""
-        return (self.folder / FETCHED).exists()
+        try:
+            fetched = read_bounded(self.folder / FETCHED, MOST_HASH_BYTES)
+        except OSError:
+            return False
+        return fetched.decode(errors="replace").strip() == self.passport.content_hash
 
     def verify(self, may_lack_tokens: bool = False) -> None:
         """Compares tokenizer and shards with their hashes in the passport.

@@ -8,7 +8,7 @@ import fcntl
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +72,7 @@ def fetch_beginning(store: Store, folder: Path) -> PreparedData:
                     f"{folder}: holds files that are not prepared data, and nothing was changed; "
                     "name another folder with data.prepared"
                 )
-            write_whole(folder / FETCHED, f"{store.address}\n")
+            write_whole(folder / FETCHED, f"{passport.content_hash}\n")
         early, plain = _early_files(passport), _unhashed_files(passport)
         missing = [file for file in early if not (folder / file.name).exists()]
         size = sum(file.bytes for file in missing)
@@ -120,7 +120,13 @@ def fetching(folder: Path) -> Iterator[None]:
                 f"{folder}: another process fetches prepared data into it; name a folder of its "
                 "own for each run and host with data.prepared"
             ) from None
-        yield
+        try:
+            yield
+        finally:
+            if [path.name for path in folder.iterdir()] == [LOCK]:  # nothing has come
+                with suppress(OSError):
+                    (folder / LOCK).unlink()
+                    folder.rmdir()
 
 
 def _parsed(content: bytes, store: Store) -> Passport:

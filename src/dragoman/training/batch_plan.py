@@ -16,6 +16,7 @@ from dragoman.batches.subword_dropout import SubwordDropout, growth
 from dragoman.config import Config, TrainingSettings
 from dragoman.errors import UserError
 from dragoman.shards.files import Shards
+from dragoman.shards.passport import PreparedData
 from dragoman.tokenizer import Tokenizer
 
 
@@ -46,6 +47,14 @@ def plan_batches(
     )
     refuse_idle_workers(plan, ranks, settings)
     return plan
+
+
+def plan_prepared(prepared: PreparedData, config: Config, ranks: int) -> BatchPlan:
+    """Returns a plan for forecasts. Where tokens may not have been fetched yet, words keep their
+    pieces in it: how sentences grow with subword dropout is read from tokens."""
+    dropout = subword_dropout_of(prepared.tokenizer(), config.training)
+    known = None if prepared.is_fetched else dropout
+    return plan_batches(prepared.shards("train"), config, ranks, known)
 
 
 def blocks_in(shards: Shards, config: Config) -> tuple[Block, ...]:

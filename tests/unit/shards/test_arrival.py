@@ -111,6 +111,21 @@ def test_an_earlier_step_brings_its_block_back(blocks, store, tmp_path):
     }
 
 
+def test_a_lower_limit_than_before_is_kept_at_once(blocks, store, tmp_path):
+    folder, least = tmp_path / "here", bytes_of(blocks[0]) + bytes_of(blocks[1])
+    arrival = Arrival(folder, blocks, 60, store)
+    for block in range(BLOCKS):
+        arrival.fetch_now(block)
+    lower = Arrival(folder, blocks, 60, store, least)
+    lower.follow(in_order, last_step=STEPS)
+    lower.begin(1)
+    pause = threading.Event()
+    while len(here(folder)) > 4:
+        pause.wait(0.001)
+    assert lower.is_here(0)
+    lower.close()
+
+
 def test_a_block_can_be_had_before_all_others(blocks, store, tmp_path):
     arrival = Arrival(tmp_path / "here", blocks, 60, store, 2 * bytes_of(blocks[0]))
     for block in (0, 3, 5):

@@ -160,5 +160,13 @@ def test_two_processes_do_not_fetch_into_one_folder(tmp_path):
         fetching(tmp_path),
     ):
         pass
-    with fetching(tmp_path):
-        assert (tmp_path / remote.LOCK).exists()
+    with fetching(tmp_path / "new"):
+        assert (tmp_path / "new" / remote.LOCK).exists()
+    assert not (tmp_path / "new").exists()  # nothing has come
+
+
+def test_data_that_was_prepared_here_afterwards_is_not_taken_for_fetched(store, tmp_path):
+    here = fetch_beginning(store, tmp_path / "here")
+    path = here.folder / "data.json"
+    path.write_text(path.read_text().replace(here.passport.tokenizer_sha256, "0" * 64))
+    assert not PreparedData.open(here.folder).is_fetched
