@@ -21,7 +21,7 @@ from dragoman.storage import Store, parse_address
 from dragoman.telemetry.events import StepDone
 from dragoman.training.train import train
 
-STEPS = 22
+STEPS = 28
 """Of which an epoch has fewer, so that blocks come back."""
 
 
@@ -79,7 +79,7 @@ def test_a_run_through_a_small_cache_resumed_with_an_empty_one_has_the_same_bits
     recipe, prepared, address = made
     run, folder, limit = RunDir(tmp_path / "run"), tmp_path / "here", two_blocks(prepared)
     config = {"data__prepared": str(folder), "data__prepared_max_bytes": limit}
-    for steps in (9, STEPS):  # in the middle of an epoch
+    for steps in (10, STEPS):  # in the middle of a block
         ending = train(streamed(recipe, address, training__steps=steps, **config), run)
         assert (ending.state, ending.step) == ("finished", steps)
         assert len(list(folder.rglob("train-*.tokens.npy"))) <= 2 < SHARDS
@@ -100,8 +100,8 @@ def test_blocks_belong_to_the_run_and_where_data_comes_from_does_not(made, strai
 def test_late_shards_are_waited_for_where_input_is_and_the_report_says_so(
     made, tmp_path, monkeypatch
 ):
-    """Every block is held back until somebody has waited for it for a while."""
-    recipe, _, address = made
+    """Every block, of one step each, is held back until somebody has waited for it for a while."""
+    recipe, prepared, address = made
     waits = threading.Event()
     is_here, fetch = arrival_module.Arrival.is_here, arrival_module.fetch_file
 
@@ -114,18 +114,25 @@ def test_late_shards_are_waited_for_where_input_is_and_the_report_says_so(
     def held_back(store, folder, file, vocabulary):
         if threading.current_thread().name == "arrival":
             waits.wait(60)
-            threading.Event().wait(0.7)
+            threading.Event().wait(0.5)
             waits.clear()
         fetch(store, folder, file, vocabulary)
 
     monkeypatch.setattr(arrival_module.Arrival, "is_here", seen)
     monkeypatch.setattr(arrival_module, "fetch_file", held_back)
     run = RunDir(tmp_path / "run")
-    config = streamed(recipe, address, data__prepared=str(tmp_path / "here"), training__steps=12)
+    config = streamed(
+        recipe,
+        address,
+        data__prepared=str(tmp_path / "here"),
+        data__prepared_max_bytes=two_blocks(prepared),
+        training__tokens_per_update=1600,
+        training__steps=10,
+    )
     train(config, run)
     steps = events(run, StepDone)
-    waited = [step for step in steps if step.parts_s["data"] > 0.2]
-    assert len(waited) >= 3
+    waited = [step for step in steps if step.parts_s["data"] > 0.1]
+    assert len(waited) >= 5
     report = read_report(run)
     said = {answer.key: answer for answer in report.answers}
     assert said["network"].verdict == "input-bound"
