@@ -367,6 +367,13 @@ class DataSettings(Section):
     prepared: Text = ""
     """Folder for tokenizer and shards; empty: prepared/<name of the recipe> in the current
     folder."""
+    prepared_from: Address = ""
+    """Address of prepared data that `dragoman prepare --publish` has put there: s3://, gs://,
+    az://, https:// or file://. Hosts fetch it into data.prepared by themselves, and train while
+    training tokens still arrive. Needs dragoman[storage]."""
+    prepared_max_bytes: Annotated[int, between(0, LARGEST_INTEGER)] = 0
+    """Most bytes of training tokens from data.prepared_from that a host keeps, at least two blocks
+    (data.block_pairs); 0: all."""
     train: Annotated[CorpusSources, Field(min_length=1)]
     """Training data: one table per source."""
     validation: Annotated[CorpusSources, Field(min_length=1)]
@@ -375,6 +382,10 @@ class DataSettings(Section):
     """Test data for `dragoman evaluate`."""
     max_length: Annotated[int, between(1, 100_000)] = 256
     """Training pairs with more pieces than this on either side are dropped and counted."""
+    block_pairs: AmountOrZero = 0
+    """Training pairs that are shuffled together, in whole shards of up to 100,000 pairs. An epoch
+    goes through such blocks one after the other, so that a host needs one or two of them at a
+    time; fewer pairs mix less well. 0: all pairs are one block."""
 
     @property
     def cache_folder(self) -> Path:
@@ -1017,6 +1028,11 @@ class Config(Section):
     @property
     def prepared_folder(self) -> Path:
         return Path(self.data.prepared or Path("prepared") / self.name)
+
+    @property
+    def uses_storage(self) -> bool:
+        """Whether workers read from object storage or write to it."""
+        return bool(self.checkpoints.mirror or self.data.prepared_from)
 
 
 COUNTED_IN_UPDATES = (

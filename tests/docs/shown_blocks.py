@@ -142,6 +142,10 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
     ("docs/data.md", "dragoman prepare recipe.toml --dask tcp://head:8786"): Elsewhere(
         "tests/hosts/test_dask.py"
     ),
+    (
+        "docs/data.md",
+        "dragoman prepare recipe.toml --publish s3://bucket/prepared/news",
+    ): Elsewhere("tests/faults/test_streamed_data.py"),
     ("docs/evaluation.md", "dragoman evaluate runs/multi30k"): Run(
         skipped={"dragoman evaluate runs/multi30k --sacrebleu wmt14/full": DOWNLOADS}
     ),

@@ -13,10 +13,13 @@ from dragoman.batches.collate import Batch, collate
 from dragoman.batches.plan import BatchPlan, MicroBatch, share_out
 from dragoman.batches.subword_dropout import SubwordDropout, widest
 from dragoman.distributed.group import Group
+from dragoman.shards.arrival import Arrival
 from dragoman.shards.files import PairIds, Shards
 from dragoman.tokenizer import Tokenizer
 
 STEPS_AHEAD = 2
+POLL_S = 0.02
+"""Between two looks for files that another process may fetch."""
 
 
 class StepBatches(NamedTuple):
@@ -48,11 +51,15 @@ class Loader:
         first_step: int,
         dropout: SubwordDropout | None = None,
         summed_ranks: Sequence[int] | None = None,
+        arrival: Arrival | None = None,
     ) -> None:
-        """`summed_ranks`: whose gradients are added to this rank's; None: those of all ranks."""
+        """`summed_ranks`: whose gradients are added to this rank's; None: those of all ranks.
+        `arrival`: of shards that are not all here yet; None: they are."""
         self._summed_ranks = summed_ranks or range(group.ranks)
         self._shards, self._plan, self._tokenizer, self._group = shards, plan, tokenizer, group
         self._dropout = dropout
+        self._arrival, self._held_block = arrival, -1
+        self._first_step, self._taken_step = first_step, 0
         self._ready: queue.Queue[StepBatches | Exception] = queue.Queue(STEPS_AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(
@@ -60,6 +67,8 @@ class Loader:
         )
 
     def __enter__(self) -> "Loader":
+        if self._arrival:
+            self._arrival.begin(self._first_step)
         self._thread.start()
         return self
 
@@ -72,15 +81,21 @@ class Loader:
         self._thread.join()
 
     def next(self) -> StepBatches:
+        """Returns the work of the next step; called once all ranks are done with the last one."""
+        if self._arrival:
+            self._arrival.passed(self._taken_step)
         ready = self._ready.get()
         if isinstance(ready, Exception):
             raise ready
+        self._taken_step = ready.step
         return ready
 
     def _produce(self, step: int) -> None:
         while not self._stopped.is_set():
             ready: StepBatches | Exception
             try:
+                if not self._has_shards(step):
+                    return
                 ready = self._load(step)
             except Exception as error:  # handed to the training thread, which raises it
                 ready = error
@@ -93,6 +108,18 @@ class Loader:
             if isinstance(ready, Exception):
                 return
             step += 1
+
+    def _has_shards(self, step: int) -> bool:
+        """Waits for the shards of a step, and lets go of all others; False: the loader ends."""
+        if not self._arrival or (block := self._plan.block_of(step)) == self._held_block:
+            return True
+        while not (
+            self._arrival.is_here(block) and self._shards.hold(self._plan.blocks[block].shards)
+        ):
+            if self._stopped.wait(POLL_S):
+                return False
+        self._held_block = block
+        return True
 
     def _load(self, step: int) -> StepBatches:
         batch = self._plan.batch(step)

@@ -7,15 +7,21 @@ of any step is found by arithmetic, without replaying those before it.
 How: lengths are rounded up to *cells* that hold pairs of nearly equal shape. Cutting the cells
 into micro-batches needs their sizes alone, so it is done once, for all epochs. An epoch shuffles
 the pairs inside their cells, and then the micro-batches over the steps.
+
+Where the data is cut into blocks, each block is planned like that on its own, and an epoch takes
+the blocks in an order of its own. One block of everything is the usual case.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count, islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from dragoman.batches.blocks import Block, block_order, blocks_of, random_keys
 from dragoman.errors import UserError
 
 Lengths = npt.NDArray[np.int32]
@@ -50,8 +56,14 @@ class _Cells:
 
 class BatchPlan:
     def __init__(
-        self, lengths: Lengths, tokens_per_update: int, micro_batch_tokens: int, seed: int
+        self,
+        lengths: Lengths,
+        tokens_per_update: int,
+        micro_batch_tokens: int,
+        seed: int,
+        blocks: Sequence[Block] = (),
     ) -> None:
+        """`blocks`: together all pairs, each once; none given: all pairs are one block."""
         if not len(lengths):
             raise UserError(
                 "the prepared data has no training pair in an epoch; raise the weights of the "
@@ -69,38 +81,55 @@ class BatchPlan:
         """Returns the lengths of source and target, [pairs, 2]."""
         self.micro_batch_tokens = micro_batch_tokens
         """Most padded tokens of a side."""
+        self.blocks = tuple(blocks) or blocks_of([len(lengths)], 0)
         self._seed = seed
-        cells = _cells(lengths)
-        self._cell_of_pair = cells.of_pair
-        tokens = int(self._target_lengths.sum())
+        of_blocks = [
+            np.concatenate([lengths[each.start : each.stop] for each in block.ranges])
+            for block in self.blocks
+        ]
+        tokens = [int(of_block[:, 1].sum()) for of_block in of_blocks]
+        cells = [_cells(of_block) for of_block in of_blocks]
+        pairs = [block.pairs for block in self.blocks]
+        least = [len(_cut(each, micro_batch_tokens)) - 1 for each in cells]
 
         # A power of two divides evenly among the usual numbers of ranks.
         self.micro_batches_per_step = 1
         while True:
-            self.steps_per_epoch = max(
-                1,
-                min(round(tokens / tokens_per_update), len(lengths) // self.micro_batches_per_step),
-            )
-            wanted = self.steps_per_epoch * self.micro_batches_per_step
-            if len(_cut(cells, micro_batch_tokens)) - 1 <= wanted:
+            self._steps = [
+                max(1, min(round(each / tokens_per_update), number // self.micro_batches_per_step))
+                for each, number in zip(tokens, pairs, strict=True)
+            ]
+            wanted = [steps * self.micro_batches_per_step for steps in self._steps]
+            if all(few <= many for few, many in zip(least, wanted, strict=True)):
                 break
             self.micro_batches_per_step *= 2
-        if wanted > len(lengths):
-            raise UserError(
-                f"{len(lengths)} training pairs are too few for {wanted} micro-batches; raise "
-                "training.micro_batch_tokens or add data"
-            )
-        self._bounds = _cut_into(cells, wanted, micro_batch_tokens)
-        self._epoch_cached = lru_cache(maxsize=2)(self._epoch)
+        self.steps_per_epoch = sum(self._steps)
+        for number, many in zip(pairs, wanted, strict=True):
+            if many > number:
+                of_block = "" if len(pairs) == 1 else " of a block"
+                larger = "" if len(pairs) == 1 else ", raise data.block_pairs"
+                raise UserError(
+                    f"{number} training pairs{of_block} are too few for {many} micro-batches; "
+                    f"raise training.micro_batch_tokens{larger} or add data"
+                )
+        self._cells_of_pairs = [each.of_pair for each in cells]
+        self._bounds = [
+            _cut_into(each, many, micro_batch_tokens)
+            for each, many in zip(cells, wanted, strict=True)
+        ]
+        # Two: what is loaded, and what a rollback or the next block needs.
+        self._planned = lru_cache(maxsize=2)(self._plan_block)
+        self._order = lru_cache(maxsize=2)(self._plan_epoch)
 
     def batch(self, step: int) -> GlobalBatch:
         """Returns the global batch of a step; steps count from 1."""
-        epoch, index = divmod(step - 1, self.steps_per_epoch)
-        order, grouping = self._epoch_cached(epoch)
+        block, index = self._place(step)
+        order, grouping = self._planned((step - 1) // self.steps_per_epoch, block)
+        bounds = self._bounds[block]
         micro_batches = []
         tokens = 0
         for number in grouping[index]:
-            pairs = order[self._bounds[number] : self._bounds[number + 1]]
+            pairs = order[bounds[number] : bounds[number + 1]]
             tokens += int(self._target_lengths[pairs].sum())
             micro_batches.append(MicroBatch(pairs, len(pairs) * int(self.lengths[pairs].max())))
         return GlobalBatch(tuple(micro_batches), tokens)
@@ -109,15 +138,50 @@ class BatchPlan:
         """Returns how many times the data has been seen after `step`."""
         return step / self.steps_per_epoch
 
-    def _epoch(self, epoch: int) -> tuple[PairNumbers, npt.NDArray[np.int64]]:
+    def block_of(self, step: int) -> int:
+        """Returns the number of the block that holds all pairs of a step."""
+        return self._place(step)[0]
+
+    def blocks_from(self, step: int) -> Iterator[tuple[int, int]]:
+        """Yields (number, first step) of the blocks in the order of their use, without end.
+
+        The first is that of `step`, which may be in the middle of it.
+        """
+        begun = (step - 1) // self.steps_per_epoch
+        for epoch in count(begun):
+            order, ends = self._order(epoch)
+            first = epoch * self.steps_per_epoch + 1
+            skipped = (
+                int(np.searchsorted(ends, step - first, side="right")) if epoch == begun else 0
+            )
+            begins = [first, *(first + ends[:-1]).tolist()]
+            yield from islice(zip(order, begins, strict=True), skipped, None)
+
+    def _place(self, step: int) -> tuple[int, int]:
+        """Returns the block of a step, and the number of the step in it, from 0."""
+        epoch, index = divmod(step - 1, self.steps_per_epoch)
+        order, ends = self._order(epoch)
+        at = int(np.searchsorted(ends, index, side="right"))
+        return order[at], index - (int(ends[at - 1]) if at else 0)
+
+    def _plan_epoch(self, epoch: int) -> tuple[list[int], npt.NDArray[np.int64]]:
+        """Returns the order of the blocks, and after how many steps each of them ends."""
+        order = block_order(self._seed, epoch, len(self.blocks))
+        return order, np.cumsum([self._steps[block] for block in order])
+
+    def _plan_block(self, epoch: int, block: int) -> tuple[PairNumbers, npt.NDArray[np.int64]]:
+        cell_of_pair, bounds = self._cells_of_pairs[block], self._bounds[block]
         pair_keys, batch_keys = (
-            _random_keys(self._seed, epoch, stream, count)
-            for stream, count in enumerate((len(self._cell_of_pair), len(self._bounds) - 1))
+            random_keys(self._seed, epoch, block, stream, number)
+            for stream, number in enumerate((len(cell_of_pair), len(bounds) - 1))
         )
         order = _argsort(pair_keys)
-        order = order[np.argsort(self._cell_of_pair[order], kind="stable")]
+        order = order[np.argsort(cell_of_pair[order], kind="stable")]
         grouping = np.argsort(batch_keys, kind="stable")
-        return order, grouping.reshape(self.steps_per_epoch, self.micro_batches_per_step)
+        return (
+            self.blocks[block].numbers()[order],
+            grouping.reshape(self._steps[block], self.micro_batches_per_step),
+        )
 
 
 def share_out(micro_batches: tuple[MicroBatch, ...], ranks: int) -> list[list[int]]:
@@ -207,10 +271,3 @@ def _cut_into(cells: _Cells, wanted: int, largest_budget: int) -> npt.NDArray[np
         halves = bounds[largest] + sizes[largest] // 2
         bounds = np.sort(np.concatenate([bounds, halves]))
     return bounds
-
-
-def _random_keys(seed: int, epoch: int, stream: int, count: int) -> npt.NDArray[np.uint64]:
-    # The raw stream of a bit generator is the one thing NumPy promises never to change, so that
-    # a run can be resumed under another version.
-    bits = np.random.Philox(key=np.array([seed, (epoch << 1) | stream], dtype=np.uint64))
-    return bits.random_raw(count)

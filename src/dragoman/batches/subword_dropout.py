@@ -112,10 +112,13 @@ class Growth(NamedTuple):
         return planned.astype(np.int32)
 
 
-def growth(shards: Shards, dropout: SubwordDropout) -> Growth:
-    """Estimates the growth from pairs that are spread evenly over the data."""
-    count = min(len(shards), SAMPLED_PAIRS)
-    pairs = [shards[number * len(shards) // count] for number in range(count)]
+def growth(
+    shards: Shards, dropout: SubwordDropout, numbers: npt.NDArray[np.int64] | None = None
+) -> Growth:
+    """Estimates the growth from pairs that are spread evenly over the data, or over `numbers`."""
+    among = range(len(shards)) if numbers is None else numbers
+    count = min(len(among), SAMPLED_PAIRS)
+    pairs = [shards[int(among[number * len(among) // count])] for number in range(count)]
     return Growth(*(_growth_of(side, pairs, dropout) for side in ("source", "target")))
 
 

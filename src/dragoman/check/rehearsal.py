@@ -27,7 +27,7 @@ from dragoman.config import Config, dump_config
 from dragoman.distributed.launchers import host_name
 from dragoman.errors import DragomanError, RunError, UserError
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
-from dragoman.training.batch_plan import plan_batches, subword_dropout_of
+from dragoman.training.batch_plan import plan_prepared
 
 ORDER = "DRAGOMAN_REHEARSAL"
 """The environment variable that holds a worker's order."""
@@ -141,8 +141,7 @@ def shapes_here(config: Config, ranks: int) -> tuple[list[StepShapes], int | Non
     if not (config.prepared_folder / PASSPORT_NAME).exists():
         return [], None
     prepared = PreparedData.open(config.prepared_folder)
-    dropout = subword_dropout_of(prepared.tokenizer(), config.training)
-    plan = plan_batches(prepared.shards("train"), config, ranks, dropout)
+    plan = plan_prepared(prepared, config, ranks)
     steps = min(STEPS, MOST_SHAPES // plan.micro_batches_per_step)
     return shapes_of(plan, steps), prepared.passport.vocabulary
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from dragoman.preparation.pipeline import StartWorkers
     from dragoman.preparation.plan import Plan
     from dragoman.preparation.workers import Workers
+    from dragoman.shards.passport import PreparedData
+    from dragoman.storage import Store
 
 
 def prepare(
@@ -34,6 +36,13 @@ def prepare(
     explain: Annotated[
         int, typer.Option(min=0, max=20, metavar="N", help="Show N dropped pairs for each reason.")
     ] = 0,
+    publish: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Copy the result there, such as s3://bucket/folder, for data.prepared_from.",
+        ),
+    ] = "",
     overrides: Overrides = None,
 ) -> None:
     """Turn raw parallel text into clean, tokenized shards with a data passport.
@@ -48,6 +57,9 @@ def prepare(
     from dragoman.errors import UserError
 
     config = load_config(recipe, overrides or ())
+    if part and publish:
+        raise UserError("--part makes nothing that could be published; give --publish with --join")
+    store = _store(publish) if publish else None  # before the work, which may take hours
     if part and join:
         raise UserError("--part and --join were both given; run every part first, then --join")
     if dask and (part or join):
@@ -62,9 +74,12 @@ def prepare(
         echo(f"part {part} is clean; when all are, run the same command with --join")
         return
     if dask:
-        show_data(preparation.prepare(config, _on_dask(dask)))
+        prepared = preparation.prepare(config, _on_dask(dask))
     else:
-        show_data(preparation.join(config) if join else preparation.prepare(config))
+        prepared = preparation.join(config) if join else preparation.prepare(config)
+    show_data(prepared)
+    if store:
+        _publish(prepared, store)
     if explain:
         for reason, pairs in preparation.dropped_examples(config).items():
             echo(f"\ndropped, {reason}:")
@@ -99,6 +114,22 @@ def _on_dask(given: str) -> "StartWorkers":
             yield workers
 
     return on_hosts if given.startswith("ssh:") else lambda plan: dask_workers(given, plan)
+
+
+def _store(address: str) -> "Store":
+    from dragoman.storage import Store, parse_address
+
+    return Store(parse_address(address))
+
+
+def _publish(prepared: "PreparedData", store: "Store") -> None:
+    from dragoman.console import Progress, echo
+    from dragoman.shards.remote import publish
+
+    size = sum((prepared.folder / name).stat().st_size for name in prepared.files())
+    with Progress("publishing", "bytes", size) as progress, progress.ticking():
+        publish(prepared, store, progress.advance)
+    echo(f'\npublished; to train from there: --set data.prepared_from="{store.address}"')
 
 
 def _share(part: str) -> "Share":

@@ -179,7 +179,7 @@ def jobs_of(
             ranks=ready.ranks,
             environment={
                 **worker_environment(ready, host),
-                **(storage_variables(os.environ) if config.checkpoints.mirror else {}),
+                **(storage_variables(os.environ) if config.uses_storage else {}),
                 **variables,
                 RUN_ID: identity,
                 SETUP_COMMAND: setup,
@@ -199,10 +199,12 @@ def jobs_of(
 def bring_data(
     ready: Ready, config: Config, prepared: str, is_stopping: Callable[[], bool]
 ) -> Ready:
-    """Copies the prepared data to the hosts that lack it, with progress.
+    """Copies the prepared data to the hosts that lack it, with progress, unless they fetch it.
 
     Returns what is known of the hosts afterwards.
     """
+    if config.data.prepared_from:
+        return ready
     here = None
     if (config.prepared_folder / PASSPORT_NAME).exists():
         here = PreparedData.open(config.prepared_folder).passport.content_hash

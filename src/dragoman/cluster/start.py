@@ -56,7 +56,7 @@ def claim_and_prepare(
     claim_run(run, config)
     with locked(run):  # of two concurrent starts, one continues; rank 0 locks it again
         mark_preparing(run)
-        if not cluster:
+        if not cluster and not config.data.prepared_from:  # workers fetch it
             prepare(config)
     return is_new
 

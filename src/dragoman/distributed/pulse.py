@@ -198,6 +198,8 @@ class Pulse:
         self._rank, self._ranks, self._store, self._set_timeout = rank, ranks, store, set_timeout
         self._seal = seal or Seal("")
         self._silent_s = silent_s
+        self.least_patience_s = LEAST_PATIENCE_S
+        """Is raised where a step may wait for something from outside, such as data."""
         self._beat = Beat(rank, host)  # changed by the main thread alone, so that none is lost
         self._count = 0
         self._phase_at = self._step_at = self._exchanged_at = time.monotonic()
@@ -249,7 +251,7 @@ class Pulse:
         if not self._step_times:
             return LONG_PATIENCE_S
         slow = max(self._step_times[-1], statistics.median(self._step_times))
-        return max(LEAST_PATIENCE_S, STEPS_OF_PATIENCE * slow)
+        return max(self.least_patience_s, STEPS_OF_PATIENCE * slow)
 
     def find_lost_rank(self) -> LostPeerError | FailedElsewhereError:
         """Returns why a connection broke: a rank is gone, or has failed and reports it itself."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from dragoman.batches.collate import Batch, collate, cut
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
-from dragoman.shards.files import Shards
+from dragoman.shards.files import PairIds, Shards
 from dragoman.sync import free_memory, is_out_of_memory
 from dragoman.tokenizer import Tokenizer
 
@@ -33,8 +33,9 @@ class HeldOut:
         micro_batch_tokens: int,
         tokenizer: Tokenizer,
     ) -> None:
-        self._shards, self._tokenizer = shards, tokenizer
-        self._micro_batches: list[list[int]] = []
+        self._tokenizer = tokenizer
+        # Copies: a training shard that they come from need not stay on this host.
+        self._micro_batches: list[list[PairIds]] = []
         widths = shards.lengths().max(axis=1)
         widest = 0
         for number in sorted(map(int, pairs), key=lambda pair: (int(widths[pair]), pair)):
@@ -43,9 +44,9 @@ class HeldOut:
                 (len(self._micro_batches[-1]) + 1) * widest <= micro_batch_tokens
             )
             if fits:
-                self._micro_batches[-1].append(number)
+                self._micro_batches[-1].append(_copied(shards[number]))
             else:
-                self._micro_batches.append([number])
+                self._micro_batches.append([_copied(shards[number])])
 
     def loss(self, objective: Objective, group: Group) -> float:
         """Returns unsmoothed nats per target token. Collective: every rank must call."""
@@ -58,12 +59,8 @@ class HeldOut:
         was_training = objective.training
         objective.eval()
         with torch.inference_mode():
-            for numbers in self._micro_batches[group.rank :: group.ranks]:
-                batch = collate(
-                    [self._shards[number] for number in numbers],
-                    self._tokenizer.start,
-                    self._tokenizer.padding,
-                )
+            for pairs in self._micro_batches[group.rank :: group.ranks]:
+                batch = collate(pairs, self._tokenizer.start, self._tokenizer.padding)
                 of_batch, of_sentences = _likelihood(objective, batch, group.device)
                 likelihood += of_batch
                 tokens += len(batch.target_out_N)
@@ -78,6 +75,10 @@ class HeldOut:
         if count < 2:
             return MeasuredLoss(nats, None)
         return MeasuredLoss(nats, math.sqrt(squares * count / (count - 1)) / tokens)
+
+
+def _copied(pair: PairIds) -> PairIds:
+    return PairIds(np.array(pair.source), np.array(pair.target))
 
 
 def _likelihood(objective: Objective, batch: Batch, device: torch.device) -> tuple[float, Tensor]:

@@ -12,7 +12,7 @@ from dragoman.errors import DragomanError, UserError
 from dragoman.forecast.computing import Lengths, micro_batches_of, usual_lengths
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.tokenizer import Tokenizer
-from dragoman.training.batch_plan import plan_batches, subword_dropout_of
+from dragoman.training.batch_plan import plan_prepared
 
 logger = logging.getLogger(__name__)
 
@@ -91,8 +91,7 @@ def _prepared(config: Config, prepared: PreparedData) -> Data:
     passport = prepared.passport
     shards = prepared.shards("train")
     every = shards.lengths()
-    dropout = subword_dropout_of(prepared.tokenizer(), config.training)
-    plan = plan_batches(shards, config, 1, dropout)
+    plan = plan_prepared(prepared, config, 1)
     sample = every[:MOST_MEASURED].astype(np.float64)
     source, target = sample[:, 0], sample[:, 1]
     return Data(

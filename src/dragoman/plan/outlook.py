@@ -150,7 +150,8 @@ class RunOutlook:
         config, cluster = self._config, ready.cluster
         begun = time.monotonic()
         has_data = (config.prepared_folder / PASSPORT_NAME).exists()
-        if not has_data and any(facts.data is None for facts in ready.facts.values()):
+        is_missing = not has_data and any(facts.data is None for facts in ready.facts.values())
+        if is_missing and not config.data.prepared_from:
             prepare(config)  # steps have its shapes; it would be made in a moment anyway
         logger.info("measuring links and a few steps; --skip-check leaves that out")
         checked = check_cluster(

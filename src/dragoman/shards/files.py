@@ -7,7 +7,7 @@ its target tokens[bounds[2i+1]:bounds[2i+2]].
 
 import hashlib
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -83,51 +83,95 @@ def verify_shards(folder: Path, files: Iterable[ShardFile]) -> None:
             )
 
 
+def is_tokens(file: ShardFile) -> bool:
+    return file.name.endswith(".tokens.npy")
+
+
 class Shards:
-    """All pairs of a split as one sequence; items are views into the mapped files."""
+    """All pairs of a split as one sequence; items are views into the mapped files.
+
+    Files of tokens may be missing: lengths are known without them, and pairs once `hold` has
+    found them.
+    """
 
     def __init__(self, folder: Path, files: Sequence[ShardFile]) -> None:
-        opened = {file.name: _map(folder, file) for file in files}
-        stems = sorted({name.split(".")[0] for name in opened})
+        listed = {file.name: file for file in files}
+        stems = sorted({name.split(".")[0] for name in listed})
         for name in (f"{stem}.{part}.npy" for stem in stems for part in ("tokens", "bounds")):
-            if name not in opened:
+            if name not in listed:
                 raise _unusable(folder, folder / name, "is not listed in the data passport")
         self._folder, self._stems = folder, stems
-        self._tokens = [opened[f"{stem}.tokens.npy"] for stem in stems]
-        self._bounds = [opened[f"{stem}.bounds.npy"] for stem in stems]
+        self.token_files = [listed[f"{stem}.tokens.npy"] for stem in stems]
+        """By shard."""
+        self._tokens = [
+            _map(folder, file) if (folder / file.name).exists() else None
+            for file in self.token_files
+        ]
+        self._bounds = [_map(folder, listed[f"{stem}.bounds.npy"]) for stem in stems]
         counts = [len(bounds) // 2 for bounds in self._bounds]
         self._first_pairs = np.cumsum([0, *counts])
 
     def __len__(self) -> int:
         return int(self._first_pairs[-1])
 
+    @property
+    def pairs_by_shard(self) -> list[int]:
+        sizes: list[int] = np.diff(self._first_pairs).tolist()
+        return sizes
+
     def __getitem__(self, number: int) -> PairIds:
         shard = int(np.searchsorted(self._first_pairs, number, side="right")) - 1
         at = 2 * (number - int(self._first_pairs[shard]))
         begin, middle, end = self._bounds[shard][at : at + 3]
         tokens = self._tokens[shard]
+        if tokens is None:
+            tokens = self._tokens[shard] = _map(self._folder, self.token_files[shard])
         return PairIds(tokens[begin:middle], tokens[middle:end])
+
+    def hold(self, shards: Collection[int]) -> bool:
+        """Maps these shards and lets go of all others, whose disk space is free once they are
+        removed; returns whether all of these are there."""
+        for number, file in enumerate(self.token_files):
+            if number not in shards:
+                self._tokens[number] = None
+            elif self._tokens[number] is None:
+                try:
+                    self._tokens[number] = _map(self._folder, file)
+                except CorruptFileError as error:
+                    if isinstance(error.__cause__, FileNotFoundError):
+                        return False
+                    raise
+        return True
 
     def lengths(self) -> npt.NDArray[np.int32]:
         """Returns the number of ids of source and target, end pieces included, as [pairs, 2]."""
         sides = [np.diff(bounds).astype(np.int32).reshape(-1, 2) for bounds in self._bounds]
         return np.concatenate(sides) if sides else np.empty((0, 2), dtype=np.int32)
 
-    def check_ids(self, vocabulary: int) -> None:
+    def check_ids(self, vocabulary: int, lacking: Collection[ShardFile] = ()) -> None:
         """Raises CorruptFileError unless every id is a piece and every bound is within the ids.
 
         Reads every byte: call it once per host, along with `verify_shards`.
         """
-        for stem, tokens, bounds in zip(self._stems, self._tokens, self._bounds, strict=True):
+        for number, (stem, bounds) in enumerate(zip(self._stems, self._bounds, strict=True)):
+            if self.token_files[number] in lacking:
+                continue
             is_in_order = len(bounds) % 2 == 1 and bool((np.diff(bounds) > 0).all())
+            tokens = self._tokens[number]
+            if tokens is None:
+                tokens = _map(self._folder, self.token_files[number])
             if not is_in_order or bounds[0] != 0 or bounds[-1] != len(tokens):
                 path = self._folder / f"{stem}.bounds.npy"
                 raise _unusable(self._folder, path, "its bounds are not those of its ids")
-            if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < vocabulary:
+            if not are_pieces(tokens, vocabulary):
                 path = self._folder / f"{stem}.tokens.npy"
                 raise _unusable(
                     self._folder, path, f"holds ids that are not 0 to {vocabulary - 1:,}"
                 )
+
+
+def are_pieces(ids: npt.NDArray[np.integer], vocabulary: int) -> bool:
+    return not len(ids) or 0 <= int(ids.min()) <= int(ids.max()) < vocabulary
 
 
 def _map(folder: Path, file: ShardFile) -> npt.NDArray[np.integer]:

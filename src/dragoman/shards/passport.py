@@ -15,12 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dragoman.config import LARGEST_INTEGER, above, between, problems_of
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import MOST_JSON_BYTES, read_bounded, sha256_of
-from dragoman.shards.files import FileName, ShardFile, Shards, verify_shards
+from dragoman.shards.files import FileName, ShardFile, Shards, is_tokens, verify_shards
 from dragoman.tokenizer import Tokenizer
 
 PASSPORT_NAME = "data.json"
+MOST_HASH_BYTES = 1000
 REQUIRED_SPLITS = ("train", "validation")
 HELD_OUT = ("validation", "test")
+FETCHED = ".fetched"
+"""Holds the hash of the data whose files come from an address."""
 
 
 Count = Annotated[int, between(0, LARGEST_INTEGER)]
@@ -124,6 +127,11 @@ class Passport(_Record):
         return list(dict.fromkeys(part.test_set for part in self.splits["test"].parts)) or ["test"]
 
     @property
+    def late_files(self) -> list[ShardFile]:
+        """Returns the files of training tokens, without which a run can be planned."""
+        return [*filter(is_tokens, self.splits["train"].shards)]
+
+    @property
     def content_hash(self) -> str:
         """Returns a hash of everything that training reads, equal for equal data."""
         hashes = [self.tokenizer_sha256]
@@ -213,14 +221,31 @@ class PreparedData:
             names += [side.file for side in (record.source, record.target) if side.file]
         return [*dict.fromkeys(names), PASSPORT_NAME]
 
-    def verify(self) -> None:
-        """Compares tokenizer and shards with their hashes in the passport."""
+    @property
+    def is_fetched(self) -> bool:
+        """Returns whether all files come from an address, so that they may be removed again."""
+        try:
+            fetched = read_bounded(self.folder / FETCHED, MOST_HASH_BYTES)
+        except OSError:
+            return False
+        return fetched.decode(errors="replace").strip() == self.passport.content_hash
+
+    def verify(self, may_lack_tokens: bool = False) -> None:
+        """Compares tokenizer and shards with their hashes in the passport.
+
+        `may_lack_tokens`: files of training tokens that are not there are no fault.
+        """
         tokenizer = self.folder / self.passport.tokenizer_file
         if not tokenizer.is_file() or sha256_of(tokenizer) != self.passport.tokenizer_sha256:
             raise CorruptFileError(f"{tokenizer}: is not what was prepared; prepare the data again")
+        lacking = [
+            file
+            for file in (self.passport.late_files if may_lack_tokens else [])
+            if not (self.folder / file.name).exists()
+        ]
         for record in self.passport.splits.values():
-            verify_shards(self.folder, record.shards)
-            Shards(self.folder, record.shards).check_ids(self.passport.vocabulary)
+            verify_shards(self.folder, [file for file in record.shards if file not in lacking])
+            Shards(self.folder, record.shards).check_ids(self.passport.vocabulary, lacking)
 
 
 def _read_lines(path: Path) -> list[str]:

@@ -34,6 +34,8 @@ FREE_KEYS = (
     "data.cache",
     "data.mirror",
     "data.prepared",
+    "data.prepared_from",
+    "data.prepared_max_bytes",
     "data.test",
     "tokenizer.model",  # a path; the hash of the data tells whether its pieces are others
     "evaluation.every_steps",
@@ -61,6 +63,8 @@ HOST_KEYS = (
     "data.cache",
     "data.mirror",
     "data.prepared",
+    "data.prepared_from",
+    "data.prepared_max_bytes",
     "tokenizer.model",
     "preemption",
     "notify",

@@ -26,6 +26,7 @@ from dragoman.shards.files import Shards
 from dragoman.shards.passport import PreparedData
 from dragoman.telemetry.events import Evaluated, Incident
 from dragoman.tokenizer import Tokenizer
+from dragoman.training.batch_plan import blocks_in, first_block
 from dragoman.training.beside import Scorer
 from dragoman.training.checkpointing import Checkpointer
 from dragoman.training.recorder import Recorder
@@ -270,8 +271,9 @@ def open_evaluator(
     validation = prepared.shards("validation")
     train_sample = None
     if settings.train_sample_pairs:
-        pairs = fixed_sample(len(train_shards), settings.train_sample_pairs, config.training.seed)
-        train_sample = HeldOut(train_shards, pairs, micro_batch_tokens, tokenizer)
+        among = first_block(blocks_in(train_shards, config), config).numbers()
+        sample = fixed_sample(len(among), settings.train_sample_pairs, config.training.seed)
+        train_sample = HeldOut(train_shards, among[sample], micro_batch_tokens, tokenizer)
     wanted = settings.translate_sentences or None
     sources, references = (side[:wanted] for side in prepared.text("validation"))
     return Evaluator(

@@ -5,12 +5,13 @@ answer holds for all. It is found once in the life of a run and then written int
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
+from dragoman.batches.blocks import Block
 from dragoman.batches.collate import Batch, collate
 from dragoman.batches.plan import Lengths
 from dragoman.batches.subword_dropout import widest
@@ -27,10 +28,15 @@ from dragoman.model.loss import Objective
 from dragoman.model.memory import USED_SHARE, no_room, room_on_cpu
 from dragoman.model.size import size_of
 from dragoman.rundir import RunDir
-from dragoman.shards.files import PairIds
+from dragoman.shards.files import PairIds, Shards
 from dragoman.shards.passport import PreparedData
 from dragoman.sync import free_memory, is_out_of_memory
-from dragoman.training.batch_plan import expected_lengths, micro_batch_for, subword_dropout_of
+from dragoman.training.batch_plan import (
+    blocks_in,
+    expected_lengths,
+    micro_batch_for,
+    subword_dropout_of,
+)
 from dragoman.training.claim import found_before, with_micro_batch
 from dragoman.training.updater import initial_model
 
@@ -60,7 +66,8 @@ def find_micro_batch(config: Config, run: RunDir, prepared: PreparedData, group:
     known = [tokens for tokens in group.gather(before) if tokens]
     if known:  # a host that is new to the run takes what the others have
         return with_micro_batch(config, known[0])
-    lengths = all_or_none(group, lambda: _lengths(config, prepared))
+    shards = all_or_none(group, lambda: prepared.shards("train"))
+    lengths = all_or_none(group, lambda: _lengths(config, prepared, shards))
     if not len(lengths):  # refused when batches are planned
         return with_micro_batch(config, config.training.micro_batch_limit)
     all_or_none(group, lambda: check_precision(config.training.precision, group.device))
@@ -70,7 +77,8 @@ def find_micro_batch(config: Config, run: RunDir, prepared: PreparedData, group:
     room = Room(room_bytes(config, vocabulary, group, workers), workers)
     group.gather(None)  # the others have read what is free before anything is taken
     found = all_or_none(group, lambda: _largest(config, lengths, vocabulary, group, room))
-    tokens = for_all_ranks(config, lengths, min(group.gather(found)), group.ranks)
+    blocks = blocks_in(shards, config)
+    tokens = for_all_ranks(config, lengths, min(group.gather(found)), group.ranks, blocks)
     if group.leads:
         logger.info(f"training.micro_batch_tokens = {tokens}: the most that fits on every worker")
     return with_micro_batch(config, tokens)
@@ -120,16 +128,18 @@ def room_bytes(config: Config, vocabulary: int, group: Group, workers: int) -> i
     return room_on_cpu(size, workers)
 
 
-def for_all_ranks(config: Config, lengths: Lengths, tokens: int, ranks: int) -> int:
+def for_all_ranks(
+    config: Config, lengths: Lengths, tokens: int, ranks: int, blocks: Sequence[Block] = ()
+) -> int:
     """Returns fewer tokens where a step would not have a micro-batch for every rank."""
     settings = config.training
     least = settings.passes * int(lengths.max())
-    return micro_batch_for(settings, lengths, tokens, ranks) or min(tokens, least)
+    return micro_batch_for(settings, lengths, tokens, ranks, blocks) or min(tokens, least)
 
 
-def _lengths(config: Config, prepared: PreparedData) -> Lengths:
+def _lengths(config: Config, prepared: PreparedData, shards: Shards) -> Lengths:
     dropout = subword_dropout_of(prepared.tokenizer(), config.training)
-    return expected_lengths(prepared.shards("train"), dropout)
+    return expected_lengths(shards, config, dropout)
 
 
 def _largest(config: Config, lengths: Lengths, vocabulary: int, group: Group, room: Room) -> int:

@@ -37,12 +37,7 @@ from dragoman.model.loss import Objective
 from dragoman.shards.files import PairIds
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.sync.link import time_all_reduces, time_all_to_all
-from dragoman.training.batch_plan import (
-    plan_batches,
-    refuse_idle_workers,
-    subword_dropout_of,
-    usual_plan,
-)
+from dragoman.training.batch_plan import plan_prepared, refuse_idle_workers, usual_plan
 from dragoman.training.setup import check_memory_for
 from dragoman.training.updater import Updater, initial_model
 
@@ -146,9 +141,7 @@ def common_shapes(order: Order, config: Config, group: Group) -> list[StepShapes
 def _shapes_here(config: Config, ranks: int) -> list[StepShapes]:
     folder = Path(config.prepared_folder)
     if (folder / PASSPORT_NAME).exists():
-        prepared = PreparedData.open(folder)
-        dropout = subword_dropout_of(prepared.tokenizer(), config.training)
-        return shapes_of(plan_batches(prepared.shards("train"), config, ranks, dropout), STEPS)
+        return shapes_of(plan_prepared(PreparedData.open(folder), config, ranks), STEPS)
     return shapes_of(synthetic_plan(config, ranks), STEPS)
 
 

@@ -19,7 +19,6 @@ from dragoman.model.loss import Objective
 from dragoman.model.memory import check_memory
 from dragoman.model.size import FP32_BYTES, size_of
 from dragoman.rundir import RunDir
-from dragoman.shards.passport import PreparedData
 from dragoman.sync.step_traffic import StepTraffic
 from dragoman.telemetry.events import (
     FORMAT,
@@ -38,7 +37,7 @@ from dragoman.training.batch_plan import subword_dropout_of
 from dragoman.training.beside import Scorer, threads_for, why_not_beside
 from dragoman.training.checkpointing import Checkpointer, forget_memory, owner_of, roots_of
 from dragoman.training.claim import check_data, locked
-from dragoman.training.data import TrainingData, open_training_data
+from dragoman.training.data import TrainingData, open_prepared, open_training_data
 from dragoman.training.ending import failed
 from dragoman.training.evaluate import Evaluator, open_evaluator
 from dragoman.training.manifest import FORECAST, record_attempt, recorded_command
@@ -88,7 +87,7 @@ def start(
     Collective: every rank must call.
     """
     with ExitStack() as at_end:
-        prepared = all_or_none(group, lambda: PreparedData.open(config.prepared_folder))
+        prepared, arrival = open_prepared(config, group, at_end)
         check_agreement(group, config, prepared.passport)
         if config.training.subword_dropout:  # refused before anything is written
             all_or_none(group, lambda: subword_dropout_of(prepared.tokenizer(), config.training))
@@ -99,13 +98,14 @@ def start(
         group.on_rank_0(lambda: at_end.enter_context(locked(run)))
         roots = roots_of(run, config.checkpoints)
         all_or_none(group, lambda: remove_leftovers(run, roots, group))
-        all_or_none(group, lambda: prepared.verify() if group.local_rank == 0 else None)
+        is_to_verify = group.local_rank == 0 and not arrival  # what arrives is verified then
+        all_or_none(group, lambda: prepared.verify() if is_to_verify else None)
         group.on_rank_0(lambda: check_data(run, prepared.passport))
         secrets = secret_values(os.environ, [config.notify.webhook_variable])
         command = recorded_command(sys.argv[1:], config)
         writer = rank_writer(group.host, group.rank)
         at_end.enter_context(kept_log(run, writer, secrets, command))
-        data = open_training_data(prepared, config, group)
+        data = open_training_data(prepared, config, group, arrival)
         all_or_none(group, lambda: check_precision(config.training.precision, group.device))
         hosts = group.gather(group.host)
         workers_here = hosts.count(group.host)

@@ -125,3 +125,42 @@ def test_gradients_are_divided_by_the_tokens_of_the_ranks_that_are_added_up(digi
         assert part.summed_tokens == sum(len(batch.target_out_N) for batch in part.batches)
         assert part.tokens == whole.tokens == whole.summed_tokens
     assert sum(part.summed_tokens for part in parts) == whole.tokens
+
+
+class Arriving:
+    """Stands for files that come when a test says so."""
+
+    def __init__(self):
+        self.is_complete, self.steps, self.looks = False, [], threading.Semaphore(0)
+
+    def begin(self, step):
+        self.steps.append(step)
+
+    def passed(self, step):
+        self.steps.append(step)
+
+    def is_here(self, block):
+        self.looks.release()
+        return self.is_complete
+
+
+def test_steps_wait_for_their_shards_and_tell_how_far_they_have_come(digits_config):
+    loader, plan = loader_for(digits_config, group_of(0, 1), first_step=3)
+    loader._arrival = arriving = Arriving()
+    with loader:
+        assert arriving.looks.acquire(timeout=60)
+        assert arriving.looks.acquire(timeout=60)  # it has looked again
+        assert loader._ready.empty()
+        arriving.is_complete = True
+        assert [loader.next().step, loader.next().step] == [3, 4]
+    assert arriving.steps == [3, 0, 3]
+    assert len(plan.blocks) == 1
+
+
+def test_a_loader_that_waits_for_shards_can_be_left(digits_config):
+    before = threading.active_count()
+    loader, _ = loader_for(digits_config, group_of(0, 1))
+    loader._arrival = arriving = Arriving()
+    with loader:
+        assert arriving.looks.acquire(timeout=60)
+    assert threading.active_count() == before

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.batches import plan as plan_module
+from dragoman.batches.blocks import blocks_of
 from dragoman.batches.plan import BatchPlan, MicroBatch, share_out
 from dragoman.errors import UserError
 
@@ -134,13 +136,92 @@ def test_shapes_that_are_too_many_to_count_are_sorted_to_the_same_plan(monkeypat
 
 def test_pairs_with_equal_random_keys_stay_in_order(monkeypatch):
     lengths = np.full((300, 2), 7, dtype=np.int32)
-    monkeypatch.setattr(
-        plan_module, "_random_keys", lambda seed, epoch, stream, n: np.zeros(n, np.uint64)
-    )
+    monkeypatch.setattr(plan_module, "random_keys", lambda *given: np.zeros(given[-1], np.uint64))
     plan = BatchPlan(lengths, 300, 300, seed=1)
     steps = [plan.batch(step + 1) for step in range(plan.steps_per_epoch)]
     pairs = [pair for step in steps for batch in step.micro_batches for pair in batch.pairs]
     assert pairs == list(range(300))
+
+
+IN_BLOCKS = given(
+    sizes=st.lists(st.integers(12, 60), min_size=1, max_size=9),
+    block_pairs=st.integers(1, 200),
+    update=st.integers(100, 1500),
+    seed=st.integers(0, 5),
+)
+
+
+@settings(deadline=None, max_examples=40)
+@IN_BLOCKS
+def test_an_epoch_of_blocks_has_every_pair_once_and_equal_steps(sizes, block_pairs, update, seed):
+    blocks = blocks_of(sizes, block_pairs)
+    lengths = random_lengths(sum(sizes), 12, seed)
+    plan = BatchPlan(lengths, update, 200, seed, blocks)
+    for number in (0, 3):
+        steps = epoch(plan, number)
+        seen = [pair for step in steps for micro in step for pair in micro]
+        assert sorted(seen) == list(range(sum(sizes)))
+        assert {len(step) for step in steps} == {plan.micro_batches_per_step}
+        assert all(len(m) * lengths[m].max() <= 200 for step in steps for m in step)
+
+
+@settings(deadline=None, max_examples=20)
+@IN_BLOCKS
+def test_a_step_needs_one_block_and_blocks_come_one_after_the_other(
+    sizes, block_pairs, update, seed
+):
+    blocks = blocks_of(sizes, block_pairs)
+    plan = BatchPlan(random_lengths(sum(sizes), 12, seed), update, 200, seed, blocks)
+    first, last = plan.steps_per_epoch, 3 * plan.steps_per_epoch  # from the middle of an epoch
+    walked = []
+    for step in range(first, last + 1):
+        block = plan.block_of(step)
+        pairs = [pair for micro in plan.batch(step).micro_batches for pair in micro.pairs]
+        assert set(pairs) <= set(blocks[block].numbers().tolist())
+        begins_epoch = (step - 1) % plan.steps_per_epoch == 0
+        if not walked or walked[-1][0] != block or (begins_epoch and len(blocks) == 1):
+            walked.append((block, step))
+    told = list(islice(plan.blocks_from(first), 4 * len(blocks)))
+    told = [each for each in told if each[1] <= last]
+    # Two epochs may meet in one block, which is told twice.
+    met = [b for a, b in pairwise(told) if a[0] == b[0] and len(blocks) > 1]
+    assert [each[0] for each in told if each not in met] == [block for block, _ in walked]
+    assert [each[1] for each in told[1:] if each not in met] == [step for _, step in walked[1:]]
+    assert told[0][1] <= first
+
+
+def test_the_batch_of_a_step_in_blocks_needs_no_batch_before_it():
+    lengths, blocks = random_lengths(600, 30, 1), blocks_of([100] * 6, 200)
+    walked, jumped = (BatchPlan(lengths, 800, 400, 3, blocks) for _ in range(2))
+    far = 7 * walked.steps_per_epoch + 5
+    for step in range(1, far):
+        walked.batch(step)
+    for micro, other in zip(
+        walked.batch(far).micro_batches, jumped.batch(far).micro_batches, strict=True
+    ):
+        assert micro.pairs.tolist() == other.pairs.tolist()
+
+
+def test_one_block_of_everything_is_the_plan_without_blocks():
+    lengths = random_lengths(500, 30, 1)
+    whole, cut = (
+        BatchPlan(lengths, 800, 400, 3),
+        BatchPlan(lengths, 800, 400, 3, blocks_of([200, 300], 0)),
+    )
+    assert [epoch(whole, n) for n in range(3)] == [epoch(cut, n) for n in range(3)]
+
+
+def test_memory_for_the_order_is_that_of_two_blocks():
+    blocks = blocks_of([100] * 10, 100)
+    plan = BatchPlan(random_lengths(1000, 30, 1), 400, 400, 3, blocks)
+    for step in range(1, 2 * plan.steps_per_epoch):
+        plan.batch(step)
+    assert plan._planned.cache_info().currsize == 2
+
+
+def test_a_block_with_fewer_pairs_than_micro_batches_is_refused():
+    with pytest.raises(UserError, match=r"1 training pairs of a block .*data\.block_pairs"):
+        BatchPlan(random_lengths(300, 30, 1), 3000, 100, 3, blocks_of([299, 1], 1))
 
 
 def test_a_pair_longer_than_a_micro_batch_is_refused_with_both_figures():

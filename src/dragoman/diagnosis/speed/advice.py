@@ -125,6 +125,12 @@ def on_slow_data(run: RunFacts, late: Late | None = None) -> list[Advice]:
         f"See what the processes that read the data{where} wait for: in the columns of vmstat wa "
         "is the disk, st other machines on the same hardware, and id near 0 is processors in use."
     )
+    if address := run.config.data.prepared_from:
+        text = (
+            f"Training tokens arrive from {address}, possibly more slowly than they are trained "
+            "on: let hosts keep more of them (data.prepared_max_bytes), or bring the data nearer. "
+            f"{text}"
+        )
     return [Advice(text, on_host(run, host, WAITING), saves_s)]
 
 

@@ -1,0 +1,172 @@
+import shutil
+
+import pytest
+from digits_blocks import SHARDS, published, write_blocks
+
+from dragoman.errors import CorruptFileError, RemoteError, UserError
+from dragoman.shards import remote
+from dragoman.shards.passport import PreparedData
+from dragoman.shards.remote import fetch_beginning, fetch_file, fetching, publish
+from dragoman.storage import Store, parse_address
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    return write_blocks(tmp_path_factory.mktemp("blocks"))[1]
+
+
+@pytest.fixture
+def store(prepared, tmp_path):
+    return Store(parse_address(published(prepared, tmp_path / "there")))
+
+
+def names(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_is_published_is_what_training_reads_and_the_passport_comes_last(
+    prepared, tmp_path, monkeypatch
+):
+    there = Store(parse_address(f"file://{tmp_path}/there"))
+    uploaded = []
+    upload = there.upload
+    monkeypatch.setattr(
+        there, "upload", lambda name, file: uploaded.append(name) or upload(name, file)
+    )
+    publish(prepared, there)
+    assert uploaded == prepared.files()
+    assert uploaded[-1] == "data.json"
+    assert names(tmp_path / "there") == set(prepared.files())
+    PreparedData.open(tmp_path / "there").verify()
+
+
+def test_a_host_fetches_all_but_the_training_tokens(prepared, store, tmp_path):
+    here = fetch_beginning(store, tmp_path / "here")
+    late = {file.name for file in prepared.passport.late_files}
+    assert len(late) == SHARDS
+    assert names(here.folder) == set(prepared.files()) - late | {".fetched"}
+    assert here.is_fetched
+    assert here.shards("train").lengths().tolist() == prepared.shards("train").lengths().tolist()
+    assert here.text("validation") == prepared.text("validation")
+    here.verify(may_lack_tokens=True)
+    with pytest.raises(CorruptFileError, match="nothing was found"):
+        here.verify()
+
+
+def test_a_beginning_that_was_interrupted_goes_on(store, tmp_path, monkeypatch):
+    folder, download = tmp_path / "here", store.download
+    fetched = []
+
+    def break_off(name, path):
+        if len(fetched) == 3:
+            raise RemoteError("the connection broke", "broken")
+        fetched.append(name)
+        download(name, path)
+
+    monkeypatch.setattr(store, "download", break_off)
+    with pytest.raises(RemoteError, match="broke"):
+        fetch_beginning(store, folder)
+    assert not (folder / "data.json").exists()
+    again = []
+    monkeypatch.setattr(store, "download", lambda *a: again.append(a[0]) or download(*a))
+    fetch_beginning(store, folder)
+    assert again
+    assert not set(again) & set(fetched)
+
+
+def test_nobody_is_asked_where_nothing_is_missing(prepared, tmp_path):
+    folder = shutil.copytree(prepared.folder, tmp_path / "here")
+    nobody = None
+    assert fetch_beginning(nobody, folder).passport == prepared.passport
+    assert not PreparedData.open(folder).is_fetched
+
+
+def test_what_is_damaged_here_is_fetched_again(prepared, store, tmp_path):
+    folder = shutil.copytree(prepared.folder, tmp_path / "here")
+    bounds = next(f for f in prepared.passport.splits["train"].shards if "bounds" in f.name)
+    tokens = prepared.passport.late_files[0]
+    for file in (bounds, tokens):
+        content = bytearray((folder / file.name).read_bytes())
+        content[-1] ^= 1
+        (folder / file.name).write_bytes(content)
+    here = fetch_beginning(store, folder)
+    assert not (folder / tokens.name).exists()
+    here.verify(may_lack_tokens=True)
+
+
+def test_other_data_in_the_folder_is_refused_with_both_hashes(prepared, store, tmp_path):
+    folder = fetch_beginning(store, tmp_path / "here").folder
+    _, other = write_blocks(tmp_path / "other")
+    other.verify()
+    path = tmp_path / "there" / "data.json"
+    hashes = prepared.passport.content_hash[:12]
+    text = path.read_text().replace(prepared.passport.tokenizer_sha256, "0" * 64)
+    path.write_text(text)
+    with pytest.raises(UserError, match=rf"hash {hashes}, and file://.* has .*data\.prepared"):
+        fetch_beginning(store, folder)
+
+
+def test_a_folder_of_something_else_is_left_alone(store, tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "letter.txt").write_text("dear")
+    with pytest.raises(UserError, match="not prepared data, and nothing was changed"):
+        fetch_beginning(store, tmp_path / "here")
+    assert names(tmp_path / "here") == {"letter.txt"}
+
+
+def test_a_wrong_address_and_a_foreign_passport_are_refused(store, tmp_path):
+    nowhere = Store(parse_address(f"file://{tmp_path}/nowhere"))
+    with pytest.raises(RemoteError, match=r"nowhere/data\.json: there is no such object"):
+        fetch_beginning(nowhere, tmp_path / "here")
+    (tmp_path / "there" / "data.json").write_text("{}")
+    with pytest.raises(UserError, match=r"not a data passport .*--publish"):
+        fetch_beginning(store, tmp_path / "here")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_damaged_object_is_fetched_once_more_and_then_refused(
+    prepared, store, tmp_path, monkeypatch, times
+):
+    file, download, tries = prepared.passport.late_files[0], store.download, []
+
+    def damage(name, path):
+        download(name, path)
+        tries.append(name)
+        if len(tries) <= times:
+            path.write_bytes(path.read_bytes()[:-1] + b"?")
+
+    monkeypatch.setattr(store, "download", damage)
+    path = tmp_path / "here" / file.name
+    if times == 1:
+        fetch_file(store, tmp_path / "here", file, 60)
+        assert path.read_bytes() == (prepared.folder / file.name).read_bytes()
+    else:
+        with pytest.raises(CorruptFileError, match=r"sha256 .* 2 times; publish the data again"):
+            fetch_file(store, tmp_path / "here", file, 60)
+        assert not any(path.parent.iterdir())
+    assert len(tries) == 2
+
+
+def test_ids_that_are_no_pieces_are_refused(prepared, store, tmp_path):
+    file = prepared.passport.late_files[0]
+    with pytest.raises(CorruptFileError, match="ids that are not 0 to 4"):
+        fetch_file(store, tmp_path / "here", file, vocabulary=5)
+
+
+def test_two_processes_do_not_fetch_into_one_folder(tmp_path):
+    with (
+        fetching(tmp_path),
+        pytest.raises(UserError, match=r"another process fetches .*data\.prepared"),
+        fetching(tmp_path),
+    ):
+        pass
+    with fetching(tmp_path / "new"):
+        assert (tmp_path / "new" / remote.LOCK).exists()
+    assert not (tmp_path / "new").exists()  # nothing has come
+
+
+def test_data_that_was_prepared_here_afterwards_is_not_taken_for_fetched(store, tmp_path):
+    here = fetch_beginning(store, tmp_path / "here")
+    path = here.folder / "data.json"
+    path.write_text(path.read_text().replace(here.passport.tokenizer_sha256, "0" * 64))
+    assert not PreparedData.open(here.folder).is_fetched
