@@ -83,7 +83,7 @@ def test_a_run_goes_back_to_the_newest_checkpoint_from_before_the_trouble(poison
     assert go().state == "finished"
     (back,) = rollbacks(run)
     assert back.step == 39
-    # 35, unless the disk was still at the save before: steps go on, and the next save is a later one.
+    # 35, unless the disk was still at the save before: steps go on, and it saves later.
     saved = [event.step for event in events(run, CheckpointSaved)]
     assert back.rollback_step in saved
     assert 0 < back.rollback_step < 37
