@@ -135,7 +135,7 @@ def test_what_travels_depends_on_how_workers_synchronize(changes, name, value):
 @pytest.mark.parametrize("mode", ["bf16", "local", "diloco"])
 def test_a_mode_that_costs_quality_says_so(mode):
     told = dict(figures(load_config(shipped_recipe("wmt16-en-de"), [f"sync.mode={mode}"]), 2))
-    assert "BLEU: see docs/sync.md" in told["cost in quality"]
+    assert "BLEU" in told["cost in quality"]
 
 
 def test_exact_sums_cost_nothing():
