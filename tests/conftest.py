@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("cluster")
         file = item.nodeid.partition("::")[0]
         item.add_marker(pytest.mark.xdist_group("ranks" if used & PLAYED_RANKS else file))
+
+
+@pytest.fixture
+def hang_up() -> Iterator[None]:
+    """SIGHUP means what it usually does, also where the tests were started by nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture

@@ -64,6 +64,7 @@ def test_a_run_killed_at_two_steps_ends_with_the_same_losses_and_weights(digits,
     assert same(weights(run), weights(tmp_path / "undisturbed"))
 
 
+@pytest.mark.usefixtures("hang_up")
 def test_a_terminal_that_is_closed_lets_the_run_save(digits, tmp_path):
     run = tmp_path / "run"
     arguments = ["-m", "dragoman", "train", digits, "--run", run, *ENDLESS]

@@ -178,8 +178,8 @@ class SLURMCluster(LocalCluster):
         super().__init__(n_workers=0, threads_per_worker=1, processes=False, protocol="tls://",
                          security=Security.temporary(), dashboard_address=":0")
 
-    def scale(self, *, jobs):
-        super().scale(jobs)
+    def scale(self, n=None, jobs=None):
+        super().scale(n if jobs is None else jobs)
 """
 
 

@@ -122,7 +122,7 @@ def _contents() -> dict[str, bytes]:
     }
     recipes = recipes_folder()
     for path in sorted(recipes.rglob("*")):
-        if path.is_file():
+        if path.is_file() and "__pycache__" not in path.parts:
             name = f"{IN_PACKAGE}/{path.relative_to(recipes).as_posix()}"
             contents[f"dragoman/{name}"] = path.read_bytes()
     installed = metadata.distribution("dragoman")

@@ -6,13 +6,15 @@ whoever reads a part of it later begins at the part's first byte.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from io import BufferedReader
+from itertools import islice
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dragoman.corpus.sources import unequal_sides
-from dragoman.corpus.text import regular_file_status
+from dragoman.corpus.text import decode_lines, regular_file_status
 from dragoman.errors import UserError
 
 BLOCK_BYTES = 1 << 20
@@ -70,7 +72,7 @@ def line_parts(
 
 def _next_part(
     files: Sequence[Path],
-    handles: Sequence[IO[bytes]],
+    handles: Sequence[BufferedReader],
     places: Sequence[int],
     first_line: int,
     lines: int,
@@ -85,13 +87,24 @@ def _next_part(
         return None
     counts = [count for _, count in found]
     if min(counts) < max(counts):
+        for path, handle, place in zip(files, handles, places, strict=True):
+            _refuse_broken_text(path, handle, place, first_line, lines)
         shorter, longer = files[counts.index(min(counts))], files[counts.index(max(counts))]
         raise unequal_sides(shorter, longer, first_line + min(counts) - 1)
     ends = [end for end, _ in found]
     return LinePart(first_line, counts[0], list(zip(places, ends, strict=True)))
 
 
-def _skip(file: IO[bytes], begin: int, lines: int, most_bytes: int | None) -> tuple[int, int]:
+def _refuse_broken_text(
+    path: Path, file: BufferedReader, place: int, first_line: int, lines: int
+) -> None:
+    """Raises UserError if these lines are no text: that would explain why there are too few."""
+    file.seek(place)
+    for _ in islice(decode_lines(file, str(path), first_line), lines):
+        pass
+
+
+def _skip(file: BufferedReader, begin: int, lines: int, most_bytes: int | None) -> tuple[int, int]:
     """Returns where the next line begins after so many, and how many there were.
 
     It goes no further than it needs to pass `most_bytes`: the rest may be terabytes.

@@ -11,6 +11,7 @@ INT = StopRequest("signal", "asked to stop by SIGINT")
 NOTICE = StopRequest("notice", "AWS will stop this host at noon")
 
 
+@pytest.mark.usefixtures("hang_up")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_becomes_a_request_and_afterwards_means_what_it_meant_before(number):
     before = signal.getsignal(number)
