@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from docs_site.markdown import code, prose, table
-from dragoman.config import Config, CorpusSource, config_keys, source_keys
+from dragoman.config import SOURCE_KINDS, Config, config_keys, source_keys
 
 INTRODUCTION = """\
 # Every key of a recipe
@@ -35,9 +35,9 @@ def keys_page() -> str:
         rows = [(key[len(start) :], *meanings[key]) for key in meanings if key.startswith(start)]
         parts.append(f"## {name}\n\n{_description(section)}{_table(section, rows)}")
     parts.append(SOURCES)
-    kinds = {get_args(one.model_fields["kind"].annotation)[0]: one for one in _source_models()}
     for kind, _, keys in source_keys():
-        parts.append(f"### {kind}\n\n{_description(kinds[kind])}{_table(kinds[kind], keys)}")
+        source = SOURCE_KINDS[kind]
+        parts.append(f"### {kind}\n\n{_description(source)}{_table(source, keys)}")
     return "\n".join(parts)
 
 
@@ -45,10 +45,6 @@ def _sections() -> Iterator[tuple[str, type[BaseModel]]]:
     for name, field in Config.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield name, field.annotation
-
-
-def _source_models() -> tuple[type[BaseModel], ...]:
-    return get_args(get_args(CorpusSource)[0])
 
 
 def _description(section: type[BaseModel]) -> str:

@@ -40,15 +40,15 @@ PUBLIC = {
     "load_config": (
         "(recipe: pathlib.Path | str, "
         "overrides: collections.abc.Sequence[str] | collections.abc.Mapping[str, typing.Any] = ())"
-        " -> dragoman.config.Config"
+        " -> dragoman.config.config.Config"
     ),
     "prepare": (
-        "(recipe: str | pathlib.Path | dragoman.config.Config, "
+        "(recipe: str | pathlib.Path | dragoman.config.config.Config, "
         "overrides: collections.abc.Sequence[str] | collections.abc.Mapping[str, typing.Any] = ())"
         " -> 'PreparedData'"
     ),
     "train": (
-        "(recipe: str | pathlib.Path | dragoman.config.Config, *, "
+        "(recipe: str | pathlib.Path | dragoman.config.config.Config, *, "
         "run: str | pathlib.Path | None = None, workers: int | None = None, "
         "hosts: str | pathlib.Path | None = None, "
         "overrides: collections.abc.Sequence[str] | collections.abc.Mapping[str, typing.Any] = (), "

@@ -13,7 +13,7 @@ from typing import Any
 
 import tomli_w
 
-from dragoman.config import Config, as_before_accumulation, dump_config, parse_config
+from dragoman.config import Config, as_before_accumulation, dump_config, parse_config, toml_value
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.telemetry.events import EndCause
 from dragoman.training.claim import incompatible_changes
@@ -30,7 +30,7 @@ _RECIPE_LINE = re.compile(r"[a-z_]+(\.[a-z_0-9]+)+ = ")
 
 def setting_line(key: str, value: object) -> str:
     """Returns a line of a recipe: training.steps = 20000."""
-    return f"{key} = {_toml(value)}"
+    return f"{key} = {toml_value(value)}"
 
 
 def line_for(run: RunFacts, key: str, value: object) -> str:
@@ -90,7 +90,7 @@ def train_command(
         recipe, target = recipe.resolve(), target.resolve()
     words = ["dragoman", "train", str(recipe), "--run", str(target), *options]
     for key, value in settings.items():
-        words += ["--set", f"{key}={_toml(value)}"]
+        words += ["--set", f"{key}={toml_value(value)}"]
     return in_start_folder(run, shlex.join(words))
 
 
@@ -228,7 +228,3 @@ def _round_up(hours: float) -> float:
     """Returns two digits, so that the command is easy to read, and never less than `hours`."""
     unit = 10.0 ** (math.floor(math.log10(hours)) - 1) if hours > 0 else 1.0
     return round(math.ceil(hours / unit) * unit, 6)
-
-
-def _toml(value: object) -> str:
-    return tomli_w.dumps({"x": value}).removeprefix("x = ").strip()

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.config import ConfigError, load_config
+from dragoman.config import load_config
+from dragoman.errors import ConfigError
 from dragoman.plan.simulation import SimulationFile, read_simulation, simulate
 
 SHIPPED = Path(__file__).parents[3] / "recipes" / "cluster" / "simulation.toml"
