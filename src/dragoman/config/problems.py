@@ -9,7 +9,7 @@ from itertools import islice
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dragoman.config.sources import SOURCE_KINDS
+from dragoman.config.sources import SOURCE_KINDS, source_keys
 from dragoman.config.texts import hide_login
 
 LONGEST_SHOWN = 100
@@ -32,7 +32,7 @@ def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
         key = ".".join(in_one_line(part) for part in _place(problem))
         match problem["type"]:
             case "extra_forbidden":
-                yield f"unknown key {key}{_nearest(key, known)}"
+                yield f"unknown key {key}{_nearest(key, known and _known_beside(problem, known))}"
             case "missing":
                 yield f"{key} is missing; add it"
             case "union_tag_not_found":
@@ -78,8 +78,20 @@ def _unknown_kind(key: str, kind: str) -> str:
 def _place(problem: ErrorDetails) -> tuple[int | str, ...]:
     """Returns the key of a problem as a recipe has it: pydantic adds the kind of a source."""
     place = problem["loc"]
-    is_source = len(place) > 3 and place[0] == "data" and isinstance(place[2], int)
-    return (*place[:3], *place[4:]) if is_source else place
+    return (*place[:3], *place[4:]) if _is_in_source(place) else place
+
+
+def _known_beside(problem: ErrorDetails, known: Sequence[str]) -> Sequence[str]:
+    """Returns the keys that may stand in the place of a key: a source has those of its kind."""
+    place = problem["loc"]
+    if not _is_in_source(place):
+        return known
+    (keys,) = (keys for kind, _, keys in source_keys() if kind == place[3])
+    return [f"data.{place[1]}.{name}" for name in ("kind", *(name for name, _, _ in keys))]
+
+
+def _is_in_source(place: Sequence[int | str]) -> bool:
+    return len(place) > 3 and place[0] == "data" and isinstance(place[2], int)
 
 
 def _problems(error: ValidationError) -> list[ErrorDetails]:

@@ -33,6 +33,7 @@ from dragoman.plan.from_assumption import CPU_UTILIZATION, setup_from_assumption
 from dragoman.plan.from_check import setup_from_check
 from dragoman.plan.plan import make_plan
 from dragoman.plan.setup import Setup
+from dragoman.shards.passport import PASSPORT_NAME
 from dragoman.training.batch_plan import usual_plan
 
 BOX_S = 1.5
@@ -117,14 +118,16 @@ def data_here(config: Config, workers: int) -> Data:
 
     Refuses a `tokenizer.model` that is needed and not there.
     """
+    if not (config.prepared_folder / PASSPORT_NAME).exists():
+        return unprepared(config, given_pieces(config) or config.tokenizer.vocabulary)
     data = data_of(config, workers)
-    if data.is_prepared:
-        try:
-            pieces = given_pieces(config) or config.tokenizer.vocabulary
-        except DragomanError:  # without it, training uses what is prepared
+    try:
+        pieces = given_pieces(config) or config.tokenizer.vocabulary
+    except DragomanError:
+        if data.is_prepared:  # training uses what is prepared, and needs no model
             return data
-        return data if data.vocabulary == pieces else unprepared(config, pieces)
-    return replace(data, vocabulary=given_pieces(config) or config.tokenizer.vocabulary)
+        raise
+    return data if data.vocabulary == pieces else unprepared(config, pieces)
 
 
 def smaller_shape(shapes: Sequence[StepShapes], positions: int) -> BatchShape:

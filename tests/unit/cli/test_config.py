@@ -32,6 +32,7 @@ def test_a_tokenizer_that_is_not_there_is_one_sentence(digits, tmp_path):
     missing = tmp_path / "missing.model"
     done = dragoman("config", digits, "--no-timing", "--set", f"tokenizer.model={missing}")
     assert f"tokenizer.model = '{missing}': no such file" in sentence(done, 2)
+    assert done.stderr.count("no such file") == 1
 
 
 def test_every_key_is_listed_with_its_meaning():

@@ -99,6 +99,16 @@ def test_no_error_is_in_the_words_of_a_library(text, override, sentence):
         assert word not in message
 
 
+def test_an_unknown_key_of_a_source_is_compared_with_the_keys_of_its_kind(text):
+    source = 'kind="text",source="a",target="b",name="news"'
+    message = refused(text, overrides=[f"data.test=[{{{source}}}]"])
+    assert "unknown key data.test.0.name; known keys are data.test.kind" in message
+    assert "data.test.test_set" in message
+    assert "data.test.name" not in message
+    named = 'kind="sacrebleu",nmae="wmt16"'
+    assert "did you mean data.test.name?" in refused(text, overrides=[f"data.test=[{{{named}}}]"])
+
+
 def test_an_unknown_preset_is_one_problem(text):
     message = refused(text, overrides=["model={preset='huge'}"])
     assert "model.preset = 'huge' should be 'transformer-tiny'" in message
