@@ -72,6 +72,10 @@ class SyncSettings(Section):
     outer_momentum: Share | None = None
     """local and diloco: how much of the changes before is added to it; unset: 0.2 and 0.9, of which
     diloco's is Nesterov's."""
+    rate_factor: Annotated[float, between(0.1, 10)] | None = None
+    """local and diloco: by what workers multiply the rate of the schedule in steps that they
+    take alone, since their share of a batch has more noise; unset: the square root of their number
+    (of hosts, with group = host), 2 at most."""
 
     @property
     def is_local(self) -> bool:
@@ -114,6 +118,7 @@ class SyncSettings(Section):
             "mixing": self.mixing,
             "outer_rate": self.outer_rate,
             "outer_momentum": self.outer_momentum,
+            "rate_factor": self.rate_factor,
         }
         if self.mode != "auto":
             of_local["group"] = None if self.group == "rank" else self.group

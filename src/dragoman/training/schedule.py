@@ -4,9 +4,11 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dragoman.config import ScheduleSettings
+from dragoman.config import ScheduleSettings, SyncSettings
 
 Rate = Callable[[int], float]
+LARGEST_OWN_FACTOR = 2.0
+"""Of `own_step_factor` where none is set: that of four islands, the most that were measured."""
 
 
 def learning_rate(settings: ScheduleSettings, width: int, last_step: int | None) -> Rate:
@@ -90,3 +92,16 @@ def peak_of(settings: ScheduleSettings, width: int, last_step: int | None) -> Pe
     if last_step is not None:
         step = min(step, last_step)
     return Peak(step, learning_rate(settings, width, last_step)(step))
+
+
+def own_step_factor(settings: SyncSettings, islands: int) -> float:
+    """Returns by what workers multiply the rate of the schedule in steps that they take alone.
+
+    An island computes one of `islands` parts of every batch. Adam and Muon make steps whose length
+    does not depend on the batch; of a smaller one less of it is signal and more is noise, which
+    cancels in the mean over the islands. So the mean moves by the square root of their number less
+    than one step on the whole batch does (Malladi et al. 2022), unless the rate makes up for it.
+    """
+    if not settings.is_local:
+        return 1.0
+    return settings.rate_factor or min(math.sqrt(islands), LARGEST_OWN_FACTOR)

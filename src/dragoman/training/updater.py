@@ -31,6 +31,7 @@ from dragoman.sync.averaging import average_changes
 from dragoman.sync.outer import OuterOptimizer
 from dragoman.training import local_state
 from dragoman.training.optimizers import Counts, Optimizer
+from dragoman.training.schedule import own_step_factor
 from dragoman.training.tensors import whole, whole_tensors
 
 
@@ -210,10 +211,13 @@ class Updater:
         return Gradients(0.0 if ran_out else total, norm, ran_out, self._parts(passes))
 
     def update(self, gradients: Gradients, learning_rate: float, is_finite: bool) -> None:
-        """Changes the weights, unless the gradients of any rank are not finite."""
+        """Changes the weights, unless the gradients of any rank are not finite.
+
+        `learning_rate` is the schedule's.
+        """
         self._group.pulse.enter("optimizer")
         begun = self._stopwatch.mark()
-        self.optimizer.set_rate(learning_rate)
+        self.optimizer.set_rate(learning_rate * self.own_step_factor)
         if not is_finite and self.scaler.is_enabled() and math.isfinite(gradients.norm):
             # Those of another island: the loss scale has to fall here as it falls there.
             next(p.grad for p in self.objective.parameters() if p.grad is not None).fill_(math.inf)
@@ -253,6 +257,7 @@ class Updater:
     def _tie_together(self) -> None:
         settings = self.sync_settings
         self.islands = form_islands(self._group, self._hosts, settings)
+        self.own_step_factor = own_step_factor(settings, self.islands.count)
         self.sync = synchronized(
             self.objective, self._group, self.islands, settings, self.config.training.sharding
         )

@@ -2,8 +2,13 @@ import math
 
 import pytest
 
-from dragoman.config import ScheduleSettings, parse_config
-from dragoman.training.schedule import learning_rate, peak_of
+from dragoman.config import ScheduleSettings, SyncSettings, parse_config
+from dragoman.training.schedule import (
+    LARGEST_OWN_FACTOR,
+    learning_rate,
+    own_step_factor,
+    peak_of,
+)
 
 
 def test_noam_with_scale_two_peaks_where_the_paper_says():
@@ -74,3 +79,19 @@ def test_larger_updates_have_the_rate_of_the_same_tokens_times_the_root(digits, 
     )
     for step in (1, 5, 10, 11, 50, 100):
         assert after(step) == pytest.approx(2 * before(4 * step))
+
+
+@pytest.mark.parametrize(
+    ("sync", "islands", "factor"),
+    [
+        ({"mode": "fp32"}, 4, 1),
+        ({"mode": "bf16"}, 4, 1),
+        ({"mode": "local"}, 1, 1),
+        ({"mode": "local"}, 2, math.sqrt(2)),
+        ({"mode": "diloco"}, 4, 2),
+        ({"mode": "local"}, 64, LARGEST_OWN_FACTOR),
+        ({"mode": "local", "rate_factor": 1.2}, 64, 1.2),
+    ],
+)
+def test_steps_taken_alone_make_up_for_the_noise_of_a_smaller_batch(sync, islands, factor):
+    assert own_step_factor(SyncSettings(**sync), islands) == pytest.approx(factor)

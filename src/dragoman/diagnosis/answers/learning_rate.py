@@ -28,7 +28,7 @@ from dragoman.diagnosis.learning.robust_fit import Floats
 from dragoman.diagnosis.phrasing import count, listed, percent, scientific
 from dragoman.diagnosis.run.facts import RunFacts
 from dragoman.training.divergence import RATE_FACTOR
-from dragoman.training.schedule import Peak, learning_rate, tails_of
+from dragoman.training.schedule import Peak, learning_rate, own_step_factor, tails_of
 
 SOME_SPIKES = 2
 """So few jumps of the loss are no sign of a rate that is too high."""
@@ -108,7 +108,8 @@ def answer(run: RunFacts) -> Finding:
     is_too_high, why = _too_high(run, level)
     sentence = (
         f"{words} {_now_words(config, int(steps[-1]), float(rates[-1]))}{_rollback_words(found)} "
-        f"It follows the step alone and does not react to the loss.{_optimizer_words(config)}{why}"
+        "It follows the step alone and does not react to the loss."
+        f"{_optimizer_words(config)}{_own_step_words(run)}{why}"
     )
     advice = [lower_the_rate(run, _BECAUSE)] if is_too_high else []
     plain = _plain(config, found, is_too_high)
@@ -260,6 +261,26 @@ def _optimizer_words(config: Config) -> str:
             "weights by about as much."
         )
     return ""
+
+
+def _own_step_words(run: RunFacts) -> str:
+    """Returns what workers make of the rate in steps that they take alone."""
+    sync, newest = run.config.sync, run.attempts[-1]
+    if sync.mode == "auto":
+        return (
+            " In steps that workers take alone, if sync.mode = auto has chosen that, they multiply "
+            "it by the square root of their number."
+        )
+    islands = len(newest.host_names if sync.group == "host" else newest.hosts)
+    factor = own_step_factor(sync, max(1, islands))
+    if factor == 1:
+        return ""
+    who = "hosts" if sync.group == "host" else "workers"
+    return (
+        f" Each of the {islands:,} {who} takes steps of its own between two synchronizations, with "
+        f"{factor:.3g} times that rate (sync.rate_factor): its share of a "
+        "batch has more noise, which the mean over all takes away again."
+    )
 
 
 def _rollback_words(found: RateComparison) -> str:

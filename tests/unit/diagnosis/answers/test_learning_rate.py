@@ -157,6 +157,17 @@ def test_half_the_rate_after_a_rollback_is_on_purpose(tmp_path):
     assert found.advice_text == ""
 
 
+def test_the_rate_of_steps_that_workers_take_alone_is_explained(tmp_path):
+    fake = FakeRun(tmp_path / "run")
+    fake.directory.config.write_text(fake.directory.config.read_text() + '[sync]\nmode = "local"\n')
+    first = step(1, learning_rate=2.0 / np.sqrt(512) / 8000**1.5)
+    for rank in (0, 1):
+        fake.with_events([(0.0, started(rank=rank, ranks=2)), (1.0, first)], rank=rank)
+    sentence = answer(read_facts(fake.directory, read_at=WALL_AT)).sentence
+    assert "Each of the 2 workers takes steps of its own" in sentence
+    assert "1.41 times that rate (sync.rate_factor)" in sentence
+
+
 PLATEAU = np.exp(-np.arange(1, 26) / 2)
 
 
