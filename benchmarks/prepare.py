@@ -3,23 +3,28 @@
     python benchmarks/prepare.py [--pairs N] [--repeats N] [--sizes N,N,N]
 
 Text: phrasebook sentences, three a line. The tokenizer is learned once and given to both, so that
-neither side's time has learning in it. The other side is what a user would write: SentencePiece's
-own encoder with all threads and NumPy files, without cleaning, deduplication or hashes; and, where
-it is installed, the command-line encoder spm_encode with a Python writer behind it.
+neither side's time has learning in it, and the speed of learning is not measured here. The other
+side is what a user would write: SentencePiece's own encoder with all threads and NumPy files,
+without cleaning, deduplication or hashes; and, where it is installed, the command-line encoder
+spm_encode with a Python writer behind it.
 
 Then what a pair costs in corpora of growing `--sizes`, which nobody has to hold in memory: the time
-per pair, and the largest of all processes. Sizes that the disk has no room for are left out.
+per pair, the largest of all processes, and the most that was on the disk, text included. Sizes that
+the disk has no room for are left out. With `--repeats 0` these are all that is measured.
 """
 
 import argparse
+import multiprocessing
 import os
 import platform
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -107,13 +112,14 @@ def main() -> None:
     arguments.add_argument("--sizes", type=sizes_of, default=[], help="pairs: 500000,5000000")
     arguments.add_argument("--opennmt", default=shutil.which("onmt_build_vocab"), help=OPENNMT_HELP)
     options = arguments.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_text(folder, options.pairs)
-        rivals = rivals_in(folder, options.opennmt)
-        if options.alone:
-            rivals = {OURS: rivals[OURS]}
-        if options.repeats:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the folders are removed then, too
+    if options.repeats:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write_text_apart(folder, options.pairs)
+            rivals = rivals_in(folder, options.opennmt)
+            if options.alone:
+                rivals = {OURS: rivals[OURS]}
             compare(folder, rivals, options.pairs, options.repeats)
     if options.sizes:
         print_costs(options.sizes)
@@ -125,21 +131,25 @@ def sizes_of(given: str) -> list[int]:
 
 def print_costs(sizes: list[int]) -> None:
     """What a pair costs in corpora of these sizes."""
-    print("\n| pairs | text, MB | wall, s | wall, CPU per pair, µs | largest process, MB |")
-    print("|---|---|---|---|---|", flush=True)
+    print(
+        "\n| pairs | text, MB | wall, s | wall, CPU per pair, µs | largest process, MB "
+        "| most on the disk, bytes per pair |"
+    )
+    print("|---|---|---|---|---|---|", flush=True)
     for pairs in sizes:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             if shutil.disk_usage(folder).free < pairs * BYTES_PER_PAIR:
                 print(f"| {pairs:,} | left out: needs {pairs * BYTES_PER_PAIR / 1e9:.0f} GB |")
                 continue
-            write_text(folder, pairs)
+            write_text_apart(folder, pairs)
             size = sum((folder / f"train.{side}").stat().st_size for side in ("en", "de"))
-            cost = run(rivals_in(folder, None)[OURS])
+            with MostUsed(folder) as disk:
+                cost = run(rivals_in(folder, None)[OURS])
             print(
                 f"| {pairs:,} | {size / 1e6:,.0f} | {cost.wall_s:.1f} "
                 f"| {1e6 * cost.wall_s / pairs:.1f}, {1e6 * cost.cpu_s / pairs:.1f} "
-                f"| {cost.largest_mb:.0f} |",
+                f"| {cost.largest_mb:.0f} | {disk.bytes / pairs:.0f} |",
                 flush=True,
             )
 
@@ -193,6 +203,20 @@ def compare(folder: Path, rivals: dict[str, list[str]], pairs: int, repeats: int
         )
 
 
+def write_text_apart(folder: Path, pairs: int) -> None:
+    """Writes the text in a process of its own: the kernel says of a process that it was at least as
+    large as the one that has started it, so this one has to stay small."""
+    writer = multiprocessing.get_context("spawn").Process(target=write_text, args=(folder, pairs))
+    writer.start()
+    try:
+        writer.join()
+    finally:
+        writer.kill()
+        writer.join()
+    if writer.exitcode:
+        raise SystemExit(f"the process that writes the text ended with {writer.exitcode}")
+
+
 def write_text(folder: Path, pairs: int) -> None:
     """Three sentences a line, drawn from a pool, so that any number of lines can be had."""
     pool = list(sentence_pairs("train", 100_000, seed=1))
@@ -221,12 +245,50 @@ def run(command: list[str]) -> Cost:
     """What a command takes, its processes included."""
     begun = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        _, status, used = os.wait4(process.pid, 0)
+        try:
+            _, status, used = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            raise
         process.returncode = os.waitstatus_to_exitcode(status)
     wall_s = time.perf_counter() - begun
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return Cost(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss / 1000)  # from kilobytes
+
+
+class MostUsed(threading.Thread):
+    """Measures the most that a folder has on the disk while it is open."""
+
+    EVERY_S = 1.0
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.bytes = 0
+        self._folder = folder
+        self._ended = threading.Event()
+
+    def __enter__(self) -> "MostUsed":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self.join()
+
+    def run(self) -> None:
+        while not self._ended.wait(self.EVERY_S):
+            self.bytes = max(self.bytes, self._used())
+
+    def _used(self) -> int:
+        used = 0
+        for place, _, names in os.walk(self._folder):
+            for name in names:
+                try:
+                    used += 512 * os.lstat(os.path.join(place, name)).st_blocks  # noqa: PTH118
+                except FileNotFoundError:  # renamed or removed meanwhile
+                    continue
+        return used
 
 
 if __name__ == "__main__":

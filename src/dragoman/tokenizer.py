@@ -2,12 +2,15 @@
 
 import io
 import re
+from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import sentencepiece
 
 from dragoman.config import TokenizerSettings
@@ -110,6 +113,23 @@ class Tokenizer:
         return [whole[begin:end] for begin, end in pairwise(ends)]
 
 
+class Encoded(NamedTuple):
+    """The ids of texts one after the other, each ending with the end piece."""
+
+    ids: npt.NDArray[np.int32]
+    lengths: npt.NDArray[np.int64]
+    """Of each text."""
+
+
+def positions(
+    begins: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Returns where the items of ranges are, range after range."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.repeat(begins - (ends - lengths), lengths) + np.arange(total)
+
+
 class WordCache:
     """Encodes like its tokenizer, but each word only once: several times as fast on a corpus.
 
@@ -119,29 +139,60 @@ class WordCache:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
-        self._words: dict[str, Ids] = {}
         self._is_right = tokenizer.splits_at_spaces()
+        self._forget()
 
-    def encode(self, texts: Sequence[str]) -> list[Ids]:
+    def _forget(self) -> None:
+        self._words: dict[str, int] = {}
+        # By the number of a word: where its pieces begin, and how many there are.
+        self._begins, self._lengths = array("q"), array("q")
+        self._pieces = array("i")
+
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        blocks = [
+            self._encode(texts[begin : begin + _LINES_AT_ONCE])
+            for begin in range(0, len(texts), _LINES_AT_ONCE)
+        ]
+        return Encoded(
+            np.concatenate([np.zeros(0, np.int32), *(block.ids for block in blocks)]),
+            np.concatenate([np.zeros(0, np.int64), *(block.lengths for block in blocks)]),
+        )
+
+    def _encode(self, texts: Sequence[str]) -> Encoded:
         if not self._is_right:
-            return self.tokenizer.encode(texts)
-        encoded: list[Ids] = []
-        for begin in range(0, len(texts), _LINES_AT_ONCE):
-            encoded += self._encode(texts[begin : begin + _LINES_AT_ONCE])
-        return encoded
-
-    def _encode(self, texts: Sequence[str]) -> list[Ids]:
+            encoded = self.tokenizer.encode(texts)
+            ids = np.fromiter(chain.from_iterable(encoded), np.int32)
+            return Encoded(ids, np.fromiter(map(len, encoded), np.int64, len(encoded)))
         rows = [text.split(" ") for text in texts]
-        words = self._words
-        unseen = {word for row in rows for word in row if word not in words}
-        if unseen:
-            if len(words) + len(unseen) > WORDS_REMEMBERED:
-                words.clear()
-                unseen = {word for row in rows for word in row}
-            for word, ids in zip(unseen, self.tokenizer.encode(list(unseen)), strict=True):
-                words[word] = ids[:-1]
-        look_up, end = words.__getitem__, (self.tokenizer.end,)
-        return [[*chain.from_iterable(map(look_up, row)), *end] for row in rows]
+        words = list(chain.from_iterable(rows))
+        try:
+            numbers = self._numbers(words)
+        except KeyError:
+            self._learn(words)
+            numbers = self._numbers(words)
+        begins, lengths = (
+            np.frombuffer(of_words, np.int64)[numbers] for of_words in (self._begins, self._lengths)
+        )
+        pieces = np.frombuffer(self._pieces, np.intc)[positions(begins, lengths)]
+        words_of_rows = np.fromiter(map(len, rows), np.int64, len(rows))  # one at least
+        of_rows = np.add.reduceat(lengths, np.cumsum(words_of_rows) - words_of_rows)
+        ids = np.insert(pieces, np.cumsum(of_rows), self.tokenizer.end)
+        return Encoded(ids.astype(np.int32, copy=False), of_rows + 1)
+
+    def _numbers(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+        return np.fromiter(map(self._words.__getitem__, words), np.int64, len(words))
+
+    def _learn(self, words: Iterable[str]) -> None:
+        distinct = set(words)
+        unseen = distinct - self._words.keys()
+        if len(self._words) + len(unseen) > WORDS_REMEMBERED:
+            self._forget()
+            unseen = distinct
+        for word, ids in zip(unseen, self.tokenizer.encode(list(unseen)), strict=True):
+            self._words[word] = len(self._words)
+            self._begins.append(len(self._pieces))
+            self._lengths.append(len(ids) - 1)  # without the end piece
+            self._pieces.extend(ids[:-1])
 
 
 def learn_tokenizer(

@@ -1,5 +1,6 @@
 import io
 
+import numpy as np
 import pytest
 import sentencepiece
 from hypothesis import given, settings
@@ -86,7 +87,19 @@ def test_the_word_cache_gives_the_ids_of_whole_lines(kind, texts):
     assert tokenizer.splits_at_spaces()
     words = WordCache(tokenizer)
     for _ in range(2):
-        assert words.encode(texts) == tokenizer.encode(texts)
+        assert rows(words.encode(texts)) == tokenizer.encode(texts)
+
+
+def rows(encoded):
+    """As a tokenizer gives them: a list for each text."""
+    parts = np.split(encoded.ids, np.cumsum(encoded.lengths))
+    assert not len(parts[-1])
+    return [part.tolist() for part in parts[:-1]]
+
+
+def test_no_text_is_no_ids():
+    ids, lengths = WordCache(LEARNED["bpe"]).encode([])
+    assert (len(ids), len(lengths)) == (0, 0)
 
 
 def test_the_word_cache_is_bounded(monkeypatch):
@@ -94,7 +107,7 @@ def test_the_word_cache_is_bounded(monkeypatch):
     words = WordCache(LEARNED["bpe"])
     for number in range(20):
         texts = [f"{number} a{number} katze", "haus"]
-        assert words.encode(texts) == LEARNED["bpe"].encode(texts)
+        assert rows(words.encode(texts)) == LEARNED["bpe"].encode(texts)
         assert len(words._words) <= 10
 
 
@@ -110,7 +123,7 @@ def test_a_model_whose_pieces_reach_over_spaces_is_asked_for_whole_lines():
     )
     tokenizer = Tokenizer(learned.getvalue())
     assert not tokenizer.splits_at_spaces()
-    assert WordCache(tokenizer).encode(TEXT) == tokenizer.encode(TEXT)
+    assert rows(WordCache(tokenizer).encode(TEXT)) == tokenizer.encode(TEXT)
 
 
 def learned_tokenizer(byte_fallback: bool) -> Tokenizer:

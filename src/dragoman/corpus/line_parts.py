@@ -36,12 +36,13 @@ class LinePart(NamedTuple):
 
 def line_parts(
     files: Sequence[Path],
-    lines_each: int,
+    lines_after: Callable[[int], int],
     most_bytes: int,
     lines_that_fit: Callable[[Sequence[int], int], int],
     advance: Callable[[int], None] = lambda count: None,
 ) -> Iterator[LinePart]:
-    """Yields parts of `lines_each` lines, the last of fewer, until all files end.
+    """Yields parts of as many lines as `lines_after` says for the lines before, until all files
+    end; the last may have fewer.
 
     Where so many lines have more than `most_bytes`, `lines_that_fit` says how many a part gets,
     given its first bytes in the files and the number of its first line. `advance` is given the
@@ -58,7 +59,8 @@ def line_parts(
             ) from None
         places, first_line = [0] * len(files), 1
         while True:
-            part = _next_part(files, handles, places, first_line, lines_each, most_bytes)
+            lines = lines_after(first_line - 1)
+            part = _next_part(files, handles, places, first_line, lines, most_bytes)
             if part is None:
                 fewer = lines_that_fit(places, first_line)
                 part = _next_part(files, handles, places, first_line, fewer)

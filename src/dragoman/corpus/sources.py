@@ -17,7 +17,6 @@ from dragoman.config import (
     TmxSource,
     TsvSource,
 )
-from dragoman.corpus import phrasebook
 from dragoman.corpus.download import fetch
 from dragoman.corpus.gettext import find_catalogs, read_catalog
 from dragoman.corpus.jsonl import jsonl_pairs
@@ -213,6 +212,9 @@ def _phrases(source: PhrasebookSource, data: DataSettings, split: Split) -> Iter
             "the built-in phrasebook is English-German; set data.source_language to en "
             "and data.target_language to de, or languages of this source to en-de"
         )
+    # Its tables take a tenth of a second to build, in each process that prepares data.
+    from dragoman.corpus import phrasebook  # noqa: PLC0415
+
     for english, german in phrasebook.sentence_pairs(split, source.pairs, source.seed):
         yield Pair(english, german)
 

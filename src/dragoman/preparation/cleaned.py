@@ -8,7 +8,7 @@ from dragoman.corpus.cleaning import clean, keys
 from dragoman.preparation.plan import Plan
 from dragoman.preparation.slices import Slice, read_slice, slices
 from dragoman.preparation.stage import as_text
-from dragoman.preparation.task import Inputs, Result, Task
+from dragoman.preparation.task import FileRange, Input, Inputs, Result, Task
 
 
 class CleanSettings(NamedTuple):
@@ -24,11 +24,23 @@ def clean_tasks(
 ) -> Iterator[Task]:
     """Yields a task for each slice that is not clean yet."""
     data, stage = plan.config.data, plan.clean
-    for part in slices(data, plan.index, lambda n: is_wanted(n) and not stage.is_done(n)):
+
+    def is_missing(number: int) -> bool:
+        return is_wanted(number) and not stage.is_done(number)
+
+    for part in slices(data, plan.index, is_missing, plan.refuse_changed):
         source = data.train[part.source_number]
         settings = CleanSettings(part._replace(texts=[]), source, data, plan.config.cleaning)
-        inputs = {f"text {number}": text for number, text in enumerate(part.texts)}
+        inputs = {
+            f"text {number}": _as_hashed(text, plan) for number, text in enumerate(part.texts)
+        }
         yield Task(clean_slice, settings, inputs, stage, part.number)
+
+
+def _as_hashed(text: Input, plan: Plan) -> Input:
+    if isinstance(text, FileRange):
+        return text._replace(status=plan.status_of(text.path))
+    return text
 
 
 def clean_slice(settings: CleanSettings, inputs: Inputs) -> Result:

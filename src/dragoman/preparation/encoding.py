@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from dragoman.preparation.plan import Plan
 from dragoman.preparation.stage import from_text
 from dragoman.preparation.task import FileRange, Inputs, Result, StageFile, Task
 from dragoman.shards.files import ShardFile, files_of_shard, shard_contents
-from dragoman.tokenizer import Tokenizer, WordCache
+from dragoman.tokenizer import Tokenizer, WordCache, positions
 
 # Lengths are counted in buckets of eight pieces; the last holds all that are longer.
 BUCKET = 8
@@ -142,6 +141,11 @@ def _words(model: bytes) -> WordCache:
     return words
 
 
+def forget_words() -> None:
+    """Frees what this thread remembers: it may go on to train."""
+    _local.words = None
+
+
 def encode_shard(
     pairs: Sequence[Pair],
     repeats: npt.NDArray[np.int64] | None,
@@ -155,8 +159,9 @@ def encode_shard(
     `repeats` is how often each is to be seen.
     """
     figures, tokenizer = ShardFigures(), words.tokenizer
-    sides = [words.encode(texts) for texts in zip(*pairs, strict=True)] or [[], []]
-    lengths = np.array([[len(ids) for ids in side] for side in sides], np.int64).T
+    ids, of_sides = words.encode([side for pair in pairs for side in pair])
+    lengths = of_sides.reshape(-1, 2)
+    begins = (np.cumsum(of_sides) - of_sides).reshape(-1, 2)
     is_kept = np.ones(len(pairs), dtype=np.bool_)
     for reason, holds in (
         # Text without any known piece leaves only the end piece.
@@ -175,11 +180,8 @@ def encode_shard(
     bounds = np.zeros(2 * len(numbers) + 1, dtype=np.int64)
     np.cumsum(lengths[numbers].reshape(-1), out=bounds[1:])
     dtype = np.uint16 if tokenizer.size <= 1 << 16 else np.uint32
-    tokens: npt.NDArray[np.integer] = np.fromiter(
-        chain.from_iterable(chain.from_iterable((sides[0][n], sides[1][n]) for n in numbers)),
-        dtype=dtype,
-        count=int(bounds[-1]),
-    )
+    places = positions(begins[numbers].reshape(-1), lengths[numbers].reshape(-1))
+    tokens: npt.NDArray[np.integer] = ids[places].astype(dtype)
     unknown_before = np.concatenate([[0], np.cumsum(tokens == tokenizer.unknown)])
     unknown = np.diff(unknown_before[bounds])
     for place, side in enumerate((figures.source, figures.target)):

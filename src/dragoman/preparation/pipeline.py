@@ -1,10 +1,11 @@
 """Runs the stages in order: clean, decide, learn the pieces, encode, write the passport."""
 
+import fcntl
 import logging
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
@@ -15,7 +16,12 @@ from dragoman.corpus.sources import Split, read_source, sources_of
 from dragoman.errors import RunError, UserError, storage_errors
 from dragoman.preparation.cleaned import clean_tasks
 from dragoman.preparation.corpus_size import expected_pairs
-from dragoman.preparation.encoding import ShardFigures, encode_shard, encode_tasks
+from dragoman.preparation.encoding import (
+    ShardFigures,
+    encode_shard,
+    encode_tasks,
+    forget_words,
+)
 from dragoman.preparation.kept import mark_kept
 from dragoman.preparation.learning import learn_pieces
 from dragoman.preparation.plan import HELD_OUT, Plan, make_plan
@@ -46,8 +52,15 @@ def prepare(config: Config, start_workers: StartWorkers = local_workers) -> Prep
     plan = make_plan(config)
     if current := _current(plan):
         return with_named_sets(plan, current)
-    with storage_errors(plan.folder, "preparing data"), start_workers(plan) as workers:
-        total = expected_pairs(config.data)
+    with storage_errors(plan.folder, "preparing data"), _locked(plan, fcntl.LOCK_EX):
+        if current := _current(plan):  # another process has just done it
+            return with_named_sets(plan, current)
+        return _prepare(plan, start_workers)
+
+
+def _prepare(plan: Plan, start_workers: StartWorkers) -> PreparedData:
+    with start_workers(plan) as workers:
+        total = expected_pairs(plan.config.data)
         run_tasks(workers, clean_tasks(plan), "cleaning", total, is_about=True)
         return _join(plan, workers)
 
@@ -55,21 +68,48 @@ def prepare(config: Config, start_workers: StartWorkers = local_workers) -> Prep
 def join(config: Config) -> PreparedData:
     """Finishes the preparation after all shares are clean, here or on other machines."""
     plan = make_plan(config)
-    slices = count_slices(config.data, plan.index)
+    slices = count_slices(config.data, plan.index, plan.refuse_changed)
     missing = [number for number in range(slices) if not plan.clean.is_done(number)]
     if missing:
         raise RunError(
             f"{plan.clean.folder}: {len(missing)} slices are not clean yet, the first of them is "
             f"number {missing[0]}; let every --part finish, then run --join again"
         )
-    with storage_errors(plan.folder, "preparing data"), local_workers(plan) as workers:
+    with (
+        storage_errors(plan.folder, "preparing data"),
+        _locked(plan, fcntl.LOCK_EX),
+        local_workers(plan) as workers,
+    ):
         return _join(plan, workers)
 
 
 def clean_share(config: Config, share: Share, advance: Callable[[int], None]) -> None:
     """Cleans the slices of a share that are not clean yet. Independent of all other shares."""
-    for pairs in LocalWorkers(1).do(clean_tasks(make_plan(config), share.has)):
-        advance(pairs)
+    plan = make_plan(config)
+    with _locked(plan, fcntl.LOCK_SH):
+        for pairs in LocalWorkers(1).do(clean_tasks(plan, share.has)):
+            advance(pairs)
+
+
+@contextmanager
+def _locked(plan: Plan, kind: int) -> Iterator[None]:
+    """While open, no other process of this machine sweeps what this one writes.
+
+    The folder itself is locked, so nothing is left behind. File systems that cannot do so, as NFS,
+    go without.
+    """
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(plan.folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            try:
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            except BlockingIOError:
+                logger.info(f"waiting for another process that prepares data in {plan.folder}")
+                fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def dropped_examples(config: Config) -> dict[str, list[Pair]]:
@@ -94,7 +134,13 @@ def _current(plan: Plan) -> PreparedData | None:
 def _cores(plan: Plan) -> int:
     phrases = sum(s.pairs for s in plan.config.data.train if isinstance(s, PhrasebookSource))
     size = sum(file.bytes for file in plan.inputs) + 100 * phrases
-    return max(1, min(os.cpu_count() or 1, size // BYTES_WORTH_A_PROCESS))
+    return max(1, min(_usable_cores(), size // BYTES_WORTH_A_PROCESS))
+
+
+def _usable_cores() -> int:
+    with suppress(AttributeError):  # only Linux can restrict them
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _join(plan: Plan, workers: Workers) -> PreparedData:
@@ -106,6 +152,7 @@ def _join(plan: Plan, workers: Workers) -> PreparedData:
         raise UserError("no training pair is left after cleaning; check the files of data.train")
     _learn(plan, total, workers)
     run_tasks(workers, encode_tasks(plan), "encoding", total)
+    forget_words()
     tokenizer = Tokenizer.load(plan.tokenizer_file)
     passport = passport_of(plan, tokenizer, _encode_held_out(plan, tokenizer))
     for split in ("train", "validation"):
@@ -139,6 +186,7 @@ def _write_held_out(plan: Plan) -> None:
             "pairs": len(pairs),
             "pairs_of_sources": [len(of_source) for of_source in read],
         }
+        plan.refuse_changed()
         plan.held_out.finish(number, record, as_text(pairs))
 
 
@@ -148,6 +196,7 @@ def _learn(plan: Plan, total: int, workers: Workers) -> None:
         return
     if settings.model:
         tokenizer = Tokenizer.load(Path(settings.model))
+        plan.refuse_changed()
     else:
         logger.info(f"learning {settings.vocabulary:,} subword pieces")
         every = max(1, -(-2 * total // settings.sample_lines))

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from dragoman.corpus.text import regular_file_status
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.preparation import slices
 from dragoman.preparation.stage import Stage, key_of
+from dragoman.preparation.task import changed
 from dragoman.rundir import read_json, write_json
 from dragoman.shards.passport import PASSPORT_NAME, InputFile
 
@@ -48,13 +50,13 @@ class Plan:
         languages = data.source_language, data.target_language
         cleaning = self.config.cleaning.model_dump(mode="json", exclude={"drop_leaks"})
         inputs = self._hashes("train")
-        return self._stage("clean", __version__, sources, languages, cleaning, inputs)
+        sizes = slices.FIRST_PAIRS, slices.PAIRS_PER_SLICE, slices.CHARACTERS_PER_SLICE
+        return self._stage("clean", __version__, sources, languages, cleaning, inputs, sizes)
 
     @cached_property
     def index(self) -> Stage:
         """Where the slices of each training source begin in its files."""
-        sizes = slices.PAIRS_PER_SLICE, slices.CHARACTERS_PER_SLICE
-        return self._stage("index", self.clean.folder.name, sizes)
+        return self._stage("index", self.clean.folder.name)
 
     @cached_property
     def held_out(self) -> Stage:
@@ -130,6 +132,18 @@ class Plan:
             *(self.index, self.clean, self.held_out, self.kept, self.overlap),
             *(self.tokenizer, self.shards),
         ]
+
+    def refuse_changed(self) -> None:
+        """Raises UserError if a file is no longer the one whose hash is in the stages' keys."""
+        for file in self.inputs:
+            with suppress(FileNotFoundError):  # whoever needs it says so
+                status = Path(file.path).stat()
+                if (status.st_size, status.st_mtime_ns) != (file.bytes, file.modified_ns):
+                    raise changed(Path(file.path))
+
+    def status_of(self, path: Path) -> tuple[int, int]:
+        """Returns size and time of change of an input, as it was hashed."""
+        return next((f.bytes, f.modified_ns) for f in self.inputs if f.path == str(path))
 
     def _stage(self, name: str, *depends_on: object) -> Stage:
         return Stage(self.folder / f"{name}-{key_of(*depends_on)}")
@@ -246,5 +260,5 @@ def _hash(path: Path, size: int) -> str:
             left -= len(block)
             progress.advance(len(block))
         if left or file.read(1):
-            raise UserError(f"{path}: changed while it was read; run again once it is complete")
+            raise changed(path)
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The training corpus as slices of a fixed size, with the same numbers on every machine.
+"""The training corpus as slices, cut at the same places with the same numbers on every machine.
 
 A slice of plain lines is a range of bytes of each file, which whoever cleans it reads. Text that
 can be read from its beginning alone (compressed files, translation memories, message catalogs, the
@@ -28,9 +28,18 @@ from dragoman.corpus.text import decode_lines
 from dragoman.preparation.stage import Stage, as_text, from_text
 from dragoman.preparation.task import FileRange, Given, Input
 
-PAIRS_PER_SLICE = 100_000
+FIRST_PAIRS, PAIRS_PER_SLICE = 25_000, 100_000
 CHARACTERS_PER_SLICE = 200_000_000
 """Bounds the memory that a slice of very long lines takes; sentences never come near it."""
+
+
+def pairs_after(before: int) -> int:
+    """Returns how many pairs a slice has that follows so many of its source.
+
+    An eighth of them: so the cores get about equal shares of a small corpus, too, although nobody
+    who cuts it knows how many cores or pairs there are.
+    """
+    return min(PAIRS_PER_SLICE, max(FIRST_PAIRS, before // 8))
 
 
 class Share(NamedTuple):
@@ -68,18 +77,29 @@ def read_slice(part: Slice, source: CorpusSource, data: DataSettings) -> list[Pa
     return list(read_lines_of(source, data, part.files, lines, part.first_line))
 
 
-def slices(data: DataSettings, index: Stage, is_wanted: Callable[[int], bool]) -> Iterator[Slice]:
-    """Yields the wanted slices in order. All are counted, so that numbers never change."""
+def slices(
+    data: DataSettings,
+    index: Stage,
+    is_wanted: Callable[[int], bool],
+    refuse_changed: Callable[[], None] = lambda: None,
+) -> Iterator[Slice]:
+    """Yields the wanted slices in order. All are counted, so that numbers never change.
+
+    `refuse_changed` is called after text was read here, to raise an error if it is another now.
+    """
     number = 0
     for source_number, source in enumerate(data.train):
-        for texts, files, first_line in _parts(source, source_number, data, index):
+        parts = _parts(source, source_number, data, index, refuse_changed)
+        for texts, files, first_line in parts:
             if is_wanted(number):
                 languages = languages_of(source, data)
                 yield Slice(number, source_number, languages, texts(), files, first_line)
             number += 1
 
 
-def count_slices(data: DataSettings, index: Stage) -> int:
+def count_slices(
+    data: DataSettings, index: Stage, refuse_changed: Callable[[], None] = lambda: None
+) -> int:
     count = 0
 
     def none(number: int) -> bool:
@@ -87,7 +107,7 @@ def count_slices(data: DataSettings, index: Stage) -> int:
         count = number + 1
         return False
 
-    for _ in slices(data, index, none):
+    for _ in slices(data, index, none, refuse_changed):
         pass
     return count
 
@@ -96,16 +116,22 @@ _Part = tuple[Callable[[], list[Input]], list[Path], int]
 
 
 def _parts(
-    source: CorpusSource, source_number: int, data: DataSettings, index: Stage
+    source: CorpusSource,
+    source_number: int,
+    data: DataSettings,
+    index: Stage,
+    refuse_changed: Callable[[], None],
 ) -> Iterator[_Part]:
     files = plain_files(source, data)
     if files is not None:
-        for part in _index(source, source_number, files, data, index):
+        for part in _index(source, source_number, files, data, index, refuse_changed):
             yield _ranges_of(part, files), files, part.first_line
         return
-    pairs = read_source(source, data, "train")
-    while content := _take(pairs):
+    pairs, before = read_source(source, data, "train"), 0
+    while content := _take(pairs, before):
+        refuse_changed()
         yield _text_of(content), [], 1
+        before += len(content)
 
 
 def _ranges_of(part: LinePart, files: list[Path]) -> Callable[[], list[Input]]:
@@ -119,7 +145,12 @@ def _text_of(pairs: list[Pair]) -> Callable[[], list[Input]]:
 
 
 def _index(
-    source: CorpusSource, source_number: int, files: list[Path], data: DataSettings, index: Stage
+    source: CorpusSource,
+    source_number: int,
+    files: list[Path],
+    data: DataSettings,
+    index: Stage,
+    refuse_changed: Callable[[], None],
 ) -> list[LinePart]:
     """Returns the slices of a source of plain lines, which are looked for once."""
     if not index.is_done(source_number):
@@ -127,7 +158,7 @@ def _index(
         with Progress("looking for slices", "bytes", size) as progress:
             found = line_parts(
                 files,
-                PAIRS_PER_SLICE,
+                pairs_after,
                 CHARACTERS_PER_SLICE,  # fewer bytes are not more characters
                 lambda places, first_line: _lines_that_fit(places, first_line, source, files, data),
                 progress.advance,
@@ -135,6 +166,7 @@ def _index(
             parts = [[part.first_line, part.lines, part.ranges] for part in found]
         if not parts:
             raise no_pairs(source, data)
+        refuse_changed()
         index.finish(source_number, {"slices": parts}, {})
     return [
         LinePart(first_line, lines, [(begin, end) for begin, end in ranges])
@@ -157,12 +189,12 @@ def _lines_that_fit(
             handle.seek(place)
             lines.append(decode_lines(handle, str(file), first_line))
         pairs = read_lines_of(source, data, files, lines, first_line)
-        return _count_that_fit(islice(pairs, PAIRS_PER_SLICE))
+        return _count_that_fit(islice(pairs, pairs_after(first_line - 1)))
 
 
-def _take(pairs: Iterator[Pair]) -> list[Pair]:
+def _take(pairs: Iterator[Pair], before: int) -> list[Pair]:
     taken: list[Pair] = []
-    _count_that_fit(_noted(islice(pairs, PAIRS_PER_SLICE), taken))
+    _count_that_fit(_noted(islice(pairs, pairs_after(before)), taken))
     return taken
 
 

@@ -6,6 +6,7 @@ machine alike, and gives the same bytes.
 """
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,26 +32,32 @@ class Given(NamedTuple):
         return self.content
 
 
+def changed(path: Path) -> UserError:
+    return UserError(f"{path}: changed while it was read; run again once it is complete")
+
+
 class FileRange(NamedTuple):
     """Bytes of a file of the user, to its end if `end` is None."""
 
     path: Path
     begin: int = 0
     end: int | None = None
+    status: tuple[int, int] | None = None
+    """Size and time of change in nanoseconds: if another one, it is not what was hashed."""
 
     def read(self) -> bytes:
         try:
             with self.path.open("rb") as file:
                 file.seek(self.begin)
                 content = file.read(-1 if self.end is None else self.end - self.begin)
+                found = os.fstat(file.fileno())  # after it was read
         except OSError as error:
             raise UserError(
                 f"{self.path}: cannot be read ({error.strerror}); get it again"
             ) from None
-        if self.end is not None and len(content) < self.end - self.begin:
-            raise UserError(
-                f"{self.path}: changed while it was read; run again once it is complete"
-            )
+        is_short = self.end is not None and len(content) < self.end - self.begin
+        if is_short or self.status not in (None, (found.st_size, found.st_mtime_ns)):
+            raise changed(self.path)
         return content
 
 

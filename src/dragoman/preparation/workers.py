@@ -1,15 +1,19 @@
-"""Who does the tasks of a stage: this process, or processes beside it.
+"""Who does the tasks of a stage: this process, and others beside it.
 
 `dask_workers` has the other kind, on other machines. What they log is logged by this process, as if
 it had done the work itself.
 """
 
 import logging
+import os
+import signal
+import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import chain, islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process, resource_tracker
 from types import TracebackType
 from typing import Protocol
 
@@ -40,7 +44,11 @@ def run_tasks(
 
 
 class LocalWorkers:
-    """As many processes as there are cores for, started when there is work for two of them."""
+    """This process, and others for all cores but one, started when there is work for two.
+
+    To start a process takes as long as to clean some ten thousand pairs. So this one, which has
+    started already, does its share.
+    """
 
     def __init__(self, cores: int) -> None:
         self._cores = cores
@@ -67,12 +75,19 @@ class LocalWorkers:
         left, running = chain(first, left), dict[Future[Done], Task]()
         try:
             while True:
-                while len(running) < AHEAD * self._cores and (following := next(left, None)):
-                    future = self._started().submit(do_there, following, is_written=True)
-                    running[future] = following
-                if not running:
+                own = next(left, None)
+                room = AHEAD * (self._cores - 1)
+                while len(running) < room and (following := next(left, None)):
+                    running[self._submit(following)] = following
+                if own:
+                    result = own.do()
+                    own.keep(result)
+                    yield result.pairs
+                elif not running:
                     return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                # This process waits only if there is nothing that it could do itself.
+                waited = wait(running, 0 if own else None, FIRST_COMPLETED)
+                for future in waited.done:
                     yield finish(running.pop(future), future.result())
         except BrokenProcessPool:
             raise RunError(
@@ -83,14 +98,36 @@ class LocalWorkers:
             for future in running:
                 future.cancel()
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _submit(self, task: Task) -> Future[Done]:
         if self._pool is None:
             context = get_context("spawn")  # a fork would copy the caller's threads
             level = logging.getLogger("dragoman").getEffectiveLevel()
-            self._pool = ProcessPoolExecutor(self._cores, context, _begin, (level,))
-        return self._pool
+            self._pool = ProcessPoolExecutor(self._cores - 1, context, _begin, (level,))
+        with _without_interrupts():  # this is when processes are started
+            return self._pool.submit(do_there, task, is_written=True)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Keeps Ctrl-C from processes that are started now: a terminal sends it to all of them, and
+    each would print where it was. This process gets it a little later, and ends them."""
+    resource_tracker.ensure_running()  # its start would allow interrupts again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(level: int) -> None:
+    threading.Thread(target=_end_with_parent, name="parent watch", daemon=True).start()
     logging.getLogger("dragoman").setLevel(level)
     logging.getLogger("dragoman").addHandler(logging.NullHandler())
+
+
+def _end_with_parent() -> None:
+    """Ends this process when its parent is gone: it would wait for the next task for ever."""
+    parent = parent_process()
+    assert parent
+    parent.join()
+    os._exit(1)

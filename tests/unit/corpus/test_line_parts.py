@@ -14,6 +14,10 @@ def never(places, first_line):
     raise AssertionError("they fit")
 
 
+def two(before):
+    return 2
+
+
 def write(folder, *contents):
     files = [folder / f"file-{number}" for number in range(len(contents))]
     for path, content in zip(files, contents, strict=True):
@@ -34,7 +38,7 @@ def test_parts_are_whole_lines_and_together_the_file(tmp_path_factory, lines, ea
     expected = list(read_raw_lines(path))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(module, "BLOCK_BYTES", block)
-        parts = list(line_parts([path], each, PLENTY, never))
+        parts = list(line_parts([path], lambda before: each, PLENTY, never))
     texts = [content[begin:end] for part in parts for begin, end in part.ranges]
     assert b"".join(texts) == content
     assert [part.lines for part in parts[:-1]] == [each] * len(parts[:-1])
@@ -46,7 +50,7 @@ def test_parts_are_whole_lines_and_together_the_file(tmp_path_factory, lines, ea
 
 def test_files_are_cut_at_the_same_lines(tmp_path):
     files = write(tmp_path, b"a\nbb\nccc\n", b"1\n\n333")
-    first, second = line_parts(files, 2, PLENTY, never)
+    first, second = line_parts(files, two, PLENTY, never)
     assert first == (1, 2, [(0, 5), (0, 3)])
     assert second == (3, 1, [(5, 9), (3, 6)])
 
@@ -54,7 +58,7 @@ def test_files_are_cut_at_the_same_lines(tmp_path):
 def test_a_file_that_ends_early_is_named_with_its_last_line(tmp_path):
     files = write(tmp_path, b"a\n" * 7, b"1\n" * 5)
     with pytest.raises(UserError, match=r"file-1 ends after line 5, but .*file-0 continues"):
-        list(line_parts(files, 2, PLENTY, never))
+        list(line_parts(files, two, PLENTY, never))
 
 
 def test_parts_of_too_many_bytes_have_as_many_lines_as_fit(tmp_path):
@@ -65,7 +69,7 @@ def test_parts_of_too_many_bytes_have_as_many_lines_as_fit(tmp_path):
         asked.append((list(places), first_line))
         return 1
 
-    parts = list(line_parts([path], 4, 50, one))
+    parts = list(line_parts([path], lambda before: 4, 50, one))
     assert [part.lines for part in parts] == [4, 1, 4]
     assert asked == [([8], 5)]
 
@@ -79,4 +83,4 @@ def test_what_is_far_behind_a_long_line_is_not_read_for_it(tmp_path, monkeypatch
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match="nowhere: no such file"):
-        list(line_parts([tmp_path / "nowhere"], 1, PLENTY, never))
+        list(line_parts([tmp_path / "nowhere"], two, PLENTY, never))

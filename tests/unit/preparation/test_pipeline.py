@@ -1,21 +1,26 @@
+import fcntl
 import hashlib
 import os
 import shutil
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from digits_language import write_digits
+from processes import wait_until
 from unit.preparation.prepared import content
 
 from dragoman.config import parse_config
 from dragoman.corpus.cleaning import EXAMPLE_CHARACTERS
 from dragoman.errors import ConfigError, CorruptFileError, RunError, UserError
-from dragoman.preparation import dropped_examples, plan, prepare
+from dragoman.preparation import dropped_examples, encoding, pipeline, plan, prepare
 from dragoman.preparation.pipeline import clean_share, join
 from dragoman.preparation.plan import make_plan
 from dragoman.preparation.slices import Share
 from dragoman.preparation.stage import key_of
+from dragoman.preparation.workers import LocalWorkers
 from dragoman.shards.passport import PreparedData
 
 SIDES = ("en", "de")
@@ -371,3 +376,59 @@ def test_equal_weights_have_the_shards_of_older_versions(recipe, digits):
     other = make_plan(two_sources(recipe, digits, (1.0, 2.0)))
     assert other.has_larger_weights
     assert other.kept.folder == equal.kept.folder
+
+
+def test_held_out_text_that_changes_after_it_was_hashed_is_refused(recipe, digits, monkeypatch):
+    def started(plan):
+        (digits.parent / "test.en").write_text("other\n" * 40)
+        return LocalWorkers(1)
+
+    with pytest.raises(UserError, match=r"test\.en: changed while it was read"):
+        prepare(recipe(), started)
+    assert not make_plan(recipe()).held_out.numbers()
+
+
+def test_of_two_at_the_same_time_the_second_waits_and_finds_it_done(recipe, caplog):
+    caplog.set_level("INFO")
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def waits():
+        return any("waiting for another process that prepares" in line for line in caplog.messages)
+
+    def slowly(plan):
+        begun.set()
+        assert may_go_on.wait(60)
+        return LocalWorkers(1)
+
+    def never(plan):
+        raise AssertionError("it was prepared already")
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(prepare, recipe(), slowly)
+        assert begun.wait(60)
+        second = threads.submit(prepare, recipe(), never)
+        wait_until(lambda: waits() or second.done())
+        may_go_on.set()
+        assert second.result(60).passport == first.result(60).passport
+
+
+def test_parts_do_not_wait_for_each_other_but_a_whole_one_waits_for_them(recipe):
+    plan = make_plan(recipe())
+    with pipeline._locked(plan, fcntl.LOCK_SH):
+        clean_share(recipe(), Share(0, 1), lambda count: None)
+        descriptor = os.open(plan.folder, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
+
+
+def test_only_cores_that_this_process_may_use_are_used(recipe, digits, monkeypatch):
+    monkeypatch.setattr(pipeline, "BYTES_WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 5, 7})
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert pipeline._cores(make_plan(recipe())) == 3
+
+
+def test_what_was_encoded_is_not_remembered_in_training(recipe):
+    prepare(recipe())
+    assert encoding._local.words is None

@@ -1,11 +1,13 @@
 import gzip
 import json
+import os
 import shutil
 
 import pytest
 
 from dragoman.errors import UserError
 from dragoman.preparation import slices
+from dragoman.preparation.cleaned import clean_tasks
 from dragoman.preparation.plan import make_plan
 from dragoman.preparation.slices import Share, count_slices, read_slice
 from dragoman.preparation.task import FileRange, Given
@@ -48,6 +50,30 @@ def test_a_slice_of_very_long_lines_has_fewer_of_them(recipe, monkeypatch, chara
     for pairs in parts.values():
         size = sum(len(pair.source) + len(pair.target) for pair in pairs)
         assert size <= characters + longest
+
+
+def test_small_corpora_have_slices_for_several_cores_and_none_outgrows_the_largest():
+    sizes, before = [], 0
+    while before < 5_000_000:
+        sizes.append(slices.pairs_after(before))
+        before += sizes[-1]
+    assert sizes == sorted(sizes)
+    assert (sizes[0], sizes[5], sizes[-1]) == (25_000, 25_000, 100_000)
+    assert len(sizes) < 70
+    for place, size in enumerate(sizes[8:], start=8):
+        assert size <= sum(sizes[:place]) / 8
+
+
+def test_slices_that_grow_are_the_same_for_text_that_is_read_from_its_start(
+    recipe, digits, monkeypatch
+):
+    monkeypatch.setattr(slices, "FIRST_PAIRS", 10)
+    whole = pairs_of(recipe())
+    sizes = [len(pairs) for pairs in whole.values()]
+    assert sizes[:8] == [10] * 8
+    assert sizes[-2] > 50
+    assert sum(sizes) == 800
+    assert pairs_of(compressed(digits, recipe)) == whole
 
 
 def compressed(digits, recipe, name="compressed"):
@@ -142,3 +168,42 @@ def test_a_file_that_became_shorter_is_refused(recipe, digits):
     (digits.parent / "train.en").write_bytes(b"one\n")
     with pytest.raises(UserError, match=r"train\.en: changed while it was read"):
         read_slice(part, config.data.train[0], config.data)
+
+
+def do_all(tasks):
+    for task in tasks:
+        task.keep(task.do())
+
+
+def change(path):
+    """As an editor does that replaces a line by another of the same length."""
+    if path.suffix != ".gz":  # of which the rest is read already
+        path.write_bytes(path.read_bytes()[:-2] + b"X\n")
+    os.utime(path, ns=(0, 0))  # on coarse clocks it might be the time that it was
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_a_file_that_changes_after_it_was_hashed_leaves_no_slice_of_it(
+    recipe, digits, monkeypatch, is_compressed
+):
+    """Its hash would vouch for other text, and for good once the file is put back."""
+    config = compressed(digits, recipe) if is_compressed else recipe()
+    monkeypatch.setattr(slices, "PAIRS_PER_SLICE", 100)
+    plan = make_plan(config)
+    path = digits.parent / ("train.de.gz" if is_compressed else "train.de")
+    tasks = clean_tasks(plan)
+    first = next(tasks)
+    first.keep(first.do())
+    change(path)
+    with pytest.raises(UserError, match=r"train\.de(\.gz)?: changed while it was read"):
+        do_all(tasks)
+    assert plan.clean.numbers() == [0]
+
+
+def test_lines_of_a_file_that_changes_are_not_counted(recipe, digits):
+    config = recipe()
+    plan = make_plan(config)
+    change(digits.parent / "train.de")
+    with pytest.raises(UserError, match=r"train\.de: changed while it was read"):
+        list(clean_tasks(plan))
+    assert not plan.index.numbers()
