@@ -49,10 +49,10 @@ def steps(store, part=PART):
 
 def test_a_checkpoint_comes_back_as_it_was(store, here, tmp_path):
     folder = write_checkpoint(here, 5, ID)
-    size = upload_checkpoint(store, PART, folder, FREELY)
-    assert size == sum(len(content) for content in contents(folder).values())
+    there = upload_checkpoint(store, PART, folder, FREELY)
+    assert there.bytes == sum(len(content) for content in contents(folder).values())
     (found,) = mirrored_checkpoints(store, PART)
-    assert (found.step, found.bytes) == (5, size)
+    assert found == there
     back = fetch_checkpoint(store, PART, found, tmp_path / "back")
     assert contents(back) == contents(folder)
     verify(Checkpoint(back), {"id": ID})
