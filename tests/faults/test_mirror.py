@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -58,7 +59,7 @@ def test_a_lost_machine_is_replaced_and_the_report_comes_from_the_mirror(port, r
     figures = [figure for answer in answers for figure in answer["evidence"]]
     (size,) = [figure for figure in figures if figure["name"] == "newest checkpoint"]
     assert size["value"] == sum(sizes)
-    assert tempfile.gettempdir() not in page.replace(str(tmp_path), "")
+    assert not re.search(rf"{tempfile.gettempdir()}/tmp\w+/x", page)
     assert (tmp_path / "desk" / "report-of-x" / "config.toml").exists()
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
@@ -137,5 +138,6 @@ def test_somebody_who_does_not_wait_for_the_last_upload_stops_it(port, recipe, t
     shown = "".join(lines) + output + errors
     assert "Traceback" not in shown
     assert "Fatal" not in shown
-    assert process.returncode in (0, 130), shown
+    assert "does not hold the last state" in shown
+    assert process.returncode == 0, shown
     assert (run / "checkpoints" / "step-00000010" / "manifest.json").exists()

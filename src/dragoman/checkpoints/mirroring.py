@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +45,8 @@ AGAIN_AFTER_S = 30.0
 LAST_AGAIN_AFTER_S = 2.0
 """After a failure when the attempt has ended."""
 LAST_TRIES = 3
+LOOK_EVERY_S = 0.2
+"""For a request to stop, while waiting for the last upload."""
 FAILED_WAIT_S = 30.0
 """How long to wait at the end of an attempt that has failed."""
 
@@ -100,6 +103,8 @@ class Mirror:
         self._is_own = False
         """Whether this attempt's uploads have been the ones that count."""
         self._is_done = False
+        self.signals: Callable[[], int] = lambda: 0
+        """How many requests to stop have come; one more ends the wait for the last upload."""
 
     def __enter__(self) -> "Mirror":
         return self
@@ -135,9 +140,15 @@ class Mirror:
         self._thread.join(1.0)
         if self._thread.is_alive():
             logger.info(
-                f"{self._settings.address}: waiting for the last upload, {wait_s:,.0f} s at most"
+                f"{self._settings.address}: waiting for the last upload, {wait_s:,.0f} s at most; "
+                "interrupt to leave it out"
             )
-            self._thread.join(max(0.0, wait_s - 1.0))
+            before, ends_at = self.signals(), time.monotonic() + wait_s - 1.0
+            while self._thread.is_alive() and self.signals() == before:
+                left_s = ends_at - time.monotonic()
+                if left_s <= 0:
+                    break
+                self._thread.join(min(LOOK_EVERY_S, left_s))
         for news in self.news():
             (logger.warning if news.is_failure else logger.info)(news.message)
         if not self._is_done:

@@ -229,6 +229,24 @@ def test_reasons_that_alternate_are_each_news_once(store, run):
     assert [each.is_failure for each in mirror.news()] == [False, True]
 
 
+def test_a_request_to_stop_ends_the_wait_for_the_last_upload(store, run, monkeypatch, caplog):
+    goes_on = threading.Event()
+    monkeypatch.setattr(mirroring, "upload_checkpoint", lambda *_: goes_on.wait())
+    write_checkpoint(run.checkpoints, 5, ID)
+    mirror, asked = mirror_of(store, run), [1]  # one has ended the steps, another comes later
+
+    def signals():
+        asked.append(asked[-1] + (len(asked) > 3))
+        return asked[-1]
+
+    mirror.signals = signals
+    mirror.begin()
+    assert not mirror.finish(1e6)
+    assert asked[-1] == 2
+    assert "does not hold the last state" in caplog.text
+    goes_on.set()
+
+
 def test_what_never_began_has_nothing_to_finish(store, run):
     with mirror_of(store, run) as mirror:
         pass
