@@ -21,7 +21,7 @@ class Interruption:
     def __init__(self) -> None:
         self.request: StopRequest | None = None
         self.signals = 0
-        """How many have come: one that comes after the steps have ended is asked of what is left."""
+        """How many have come; one after the last step is meant for what is still done then."""
 
     @property
     def is_requested(self) -> bool:
