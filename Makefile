@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: chaos demo docs gallery serve-demo dist test test-clients test-cluster test-jobs test-pythons format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-serve bench-sync bench-telemetry bench-watch bench-diagnosis bench-network bench-plan bench-translate bench-truth bench-beside clean help
+.PHONY: chaos demo docs gallery serve-demo dist test test-clients test-cluster test-jobs test-pythons format lint types pytest bench-prepare bench-train bench-wire bench-compile bench-quality bench-scaling bench-serve bench-sync bench-telemetry bench-watch bench-diagnosis bench-mirror bench-network bench-plan bench-translate bench-truth bench-beside clean help
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -141,6 +141,9 @@ bench-diagnosis: $(VENV)/.installed ## what the diagnosis says of runs whose tru
 
 bench-network: $(VENV)/.installed ## one run over slower and slower links, in a lab; needs root
 	$(BIN)/python benchmarks/network.py
+
+bench-mirror: $(VENV)/.installed-dev ## what uploading checkpoints takes from gradients on the same link, in a lab; needs root
+	$(BIN)/python benchmarks/mirror.py
 
 bench-plan: $(VENV)/.installed ## forecasts before runs against what steps then took, in a lab; needs root
 	$(BIN)/python benchmarks/plan.py $(if $(KEEP),--keep $(KEEP))

@@ -1,11 +1,16 @@
 """Runs with a mirror as commands: what a person sees, and what is never shown."""
 
+import json
+import os
+import re
 import shutil
+import signal
+import tempfile
 
 import pytest
 from digits_language import write_recipe
 from object_server import SECRET, environment, make_bucket, proxy_to, refusing_server, s3_server
-from processes import dragoman, sentence
+from processes import dragoman, sentence, start_dragoman
 
 from dragoman.rundir import RunDir
 from dragoman.telemetry.events import Incident
@@ -48,6 +53,14 @@ def test_a_lost_machine_is_replaced_and_the_report_comes_from_the_mirror(port, r
     page = (tmp_path / "desk" / "report-of-x" / "report.json").read_text()
     assert '"s3://bucket/runs/x"' in page
     assert SECRET not in page + done.stdout + done.stderr
+    # The mirror holds checkpoints, and commands name what is here or will be.
+    sizes = [path.stat().st_size for path in (second / "checkpoints" / "latest").iterdir()]
+    answers = json.loads(page)["answers"]
+    figures = [figure for answer in answers for figure in answer["evidence"]]
+    (size,) = [figure for figure in figures if figure["name"] == "newest checkpoint"]
+    assert size["value"] == sum(sizes)
+    assert not re.search(rf"{tempfile.gettempdir()}/tmp\w+/x", page)
+    assert (tmp_path / "desk" / "report-of-x" / "config.toml").exists()
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
 
@@ -98,3 +111,33 @@ def test_credentials_are_missed_before_anything_is_written(port, recipe, tmp_pat
     setting = "checkpoints.mirror=s3://key:geheim@bucket/x"
     done = dragoman("train", recipe, "--run", tmp_path / "z", "--set", setting, env=env)
     assert "environment" in sentence(done, 2)
+
+
+def test_somebody_who_does_not_wait_for_the_last_upload_stops_it(port, recipe, tmp_path):
+    """A store that hangs, at the end of a run: one Ctrl-C, and no trace of the interpreter."""
+    run = tmp_path / "w"
+    with proxy_to(port) as proxy:
+        first = [*MIRROR, "--set", "training.steps=5"]
+        done = dragoman("train", recipe, "--run", run, *first, env=environment(proxy.port))
+        assert done.returncode == 0, done.stderr
+        process = start_dragoman(
+            *("train", recipe, "--run", run, *MIRROR, *FEW),
+            env=environment(proxy.port),
+            start_new_session=True,
+        )
+        assert process.stdout
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if "going on after step 5" in line:
+                proxy.delay_s = 1e6  # nothing passes any more
+            if "waiting for the last upload" in line:
+                break
+        os.killpg(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    shown = "".join(lines) + output + errors
+    assert "Traceback" not in shown
+    assert "Fatal" not in shown
+    assert "does not hold the last state" in shown
+    assert process.returncode == 0, shown
+    assert (run / "checkpoints" / "step-00000010" / "manifest.json").exists()

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,13 +22,15 @@ from dragoman.checkpoints.mirror import (
     mirrored_checkpoints,
     mirrored_id,
     prune_mirror,
+    read_attempt,
     records_of,
     refuse_another_run,
     upload_checkpoint,
+    write_attempt,
     write_best,
 )
 from dragoman.checkpoints.names import BEST, linked_step
-from dragoman.errors import DragomanError, RemoteError, UserError
+from dragoman.errors import CorruptFileError, DragomanError, RemoteError, UserError
 from dragoman.rundir import RunDir
 from dragoman.storage import Address, Pace, Patience, Store
 
@@ -42,6 +45,8 @@ AGAIN_AFTER_S = 30.0
 LAST_AGAIN_AFTER_S = 2.0
 """After a failure when the attempt has ended."""
 LAST_TRIES = 3
+LOOK_EVERY_S = 0.2
+"""For a request to stop, while waiting for the last upload."""
 FAILED_WAIT_S = 30.0
 """How long to wait at the end of an attempt that has failed."""
 
@@ -59,6 +64,11 @@ class MirrorSettings:
     """At the end of an attempt."""
     has_all_records: bool
     """Also config, status, manifest and id, which one host alone uploads."""
+    attempt: str = ""
+    """A token, the same on all hosts and another for each attempt, wherever it is made."""
+    was_read: bool = True
+    """Whether what is there was known when the attempt began. If not, and it is newer than what is
+    here, nothing is uploaded and nothing is removed there."""
     patience: Patience = field(default_factory=Patience)
 
 
@@ -87,8 +97,14 @@ class Mirror:
         self._best: int | None = None
         self._stamps: dict[str, tuple[int, int]] = {}
         self._sent_at: dict[str, float] = {}
-        self._failing = ""
+        self._failing: set[str] = set()
+        """Why uploads have failed since the last that worked."""
+        self._was_read = settings.was_read
+        self._is_own = False
+        """Whether this attempt's uploads have been the ones that count."""
         self._is_done = False
+        self.signals: Callable[[], int] = lambda: 0
+        """How many requests to stop have come; one more ends the wait for the last upload."""
 
     def __enter__(self) -> "Mirror":
         return self
@@ -124,9 +140,15 @@ class Mirror:
         self._thread.join(1.0)
         if self._thread.is_alive():
             logger.info(
-                f"{self._settings.address}: waiting for the last upload, {wait_s:,.0f} s at most"
+                f"{self._settings.address}: waiting for the last upload, {wait_s:,.0f} s at most; "
+                "interrupt to leave it out"
             )
-            self._thread.join(max(0.0, wait_s - 1.0))
+            before, ends_at = self.signals(), time.monotonic() + wait_s - 1.0
+            while self._thread.is_alive() and self.signals() == before:
+                left_s = ends_at - time.monotonic()
+                if left_s <= 0:
+                    break
+                self._thread.join(min(LOOK_EVERY_S, left_s))
         for news in self.news():
             (logger.warning if news.is_failure else logger.info)(news.message)
         if not self._is_done:
@@ -172,33 +194,55 @@ class Mirror:
         """Returns the store, after a look at whose mirror it is; a new one becomes this run's."""
         if self._store is None:
             store = Store(self._settings.address, self._settings.patience)
-            found_id = mirrored_id(store)
-            refuse_another_run(store, found_id, self._settings.run_id)
-            if not found_id and self._settings.has_all_records:
+            refuse_another_run(store, mirrored_id(store), self._settings.run_id)
+            if self._settings.has_all_records:
                 store.upload(RUN_ID, f"{self._settings.run_id}\n".encode())
+                write_attempt(store, self._settings.attempt)
             self._store = store
+        self._refuse_later_attempt(self._store)
         return self._store
+
+    def _refuse_later_attempt(self, store: Store) -> None:
+        """Raises UserError where an attempt that began later, elsewhere, uploads to the mirror.
+
+        Of two machines that train one run, or of two runs that began at the same time, only one
+        must upload and remove. The attempt's first host notes the token; others may look before.
+        """
+        is_own = read_attempt(store) == self._settings.attempt
+        if not is_own and (self._is_own or self._settings.has_all_records):
+            raise UserError(
+                f"{store.address}: another machine has begun to train this run or one of this "
+                "name, and from here nothing more is uploaded; stop one of the two"
+            )
+        self._is_own = self._is_own or is_own
 
     def _upload_checkpoints(self, store: Store) -> None:
         part = self._settings.part
         if self._uploaded is None:
-            self._uploaded = {each.step: each.sha256 for each in mirrored_checkpoints(store, part)}
+            uploaded = {each.step: each.sha256 for each in mirrored_checkpoints(store, part)}
+            self._refuse_later_steps(store, max(uploaded, default=0))
+            self._uploaded = uploaded
         has_uploaded = False
         while missing := self._missing():
-            newest = missing[-1]
+            newest, sha256 = missing[-1]
             begun = time.monotonic()
             try:
-                size = upload_checkpoint(store, part, newest.folder, self._pace)
-            except FileNotFoundError:  # it was removed before it could be opened
+                there = upload_checkpoint(store, part, newest.folder, self._pace)
+            except FileNotFoundError:  # it was removed or replaced before it could be opened
                 self._uploaded[newest.step] = ""
                 continue
-            sha256 = newest.manifest_sha256() if (newest.folder).is_dir() else ""
-            self._uploaded[newest.step] = sha256
+            except CorruptFileError as error:  # no reason to leave out the others
+                logger.warning(f"{error}; it is not uploaded to {store.address}")
+                self._uploaded[newest.step] = sha256
+                continue
+            # Of what was uploaded: a rollback may have replaced the one that is here since then.
+            self._uploaded[newest.step] = there.sha256
             has_uploaded = True
             logger.debug(
-                f"{store.address}: step {newest.step:,} is there, {size / 1e6:,.1f} MB in "
+                f"{store.address}: step {newest.step:,} is there, {there.bytes / 1e6:,.1f} MB in "
                 f"{time.monotonic() - begun:,.1f} s"
             )
+            self._refuse_later_attempt(store)
         if part == "checkpoints":
             best = linked_step(self._run.checkpoints, BEST)
             if best is not None and best != self._best and best in self._uploaded:
@@ -209,15 +253,29 @@ class Mirror:
             for step in prune_mirror(store, part, kept, self._settings.keep_last):
                 self._uploaded.pop(step, None)
 
-    def _missing(self) -> list[Checkpoint]:
-        """Returns the checkpoints here that are not there, or not as they are here."""
+    def _refuse_later_steps(self, store: Store, newest_there: int) -> None:
+        """Raises UserError where the mirror turns out to be newer than what this attempt went on
+        from: its checkpoints would be taken for steps that the run has rolled back past."""
+        steps = [checkpoint.step for checkpoint in all_checkpoints(self._run.checkpoints)]
+        newest_here = max(steps, default=0)
+        if not self._was_read and newest_there > newest_here:
+            raise UserError(
+                f"{store.address}: could not be read when this attempt began, and holds step "
+                f"{newest_there:,}, which is later than any here ({newest_here:,}); stop and start "
+                "the run again to go on from there"
+            )
+        self._was_read = True
+
+    def _missing(self) -> list[tuple[Checkpoint, str]]:
+        """Returns the checkpoints here that are not there, or not as they are here, with the hash
+        of their manifest."""
         assert self._uploaded is not None
         found = []
         for checkpoint in all_checkpoints(self._run.checkpoints):
             with suppress(OSError):  # it is being removed
                 sha256 = checkpoint.manifest_sha256()
                 if sha256 and self._uploaded.get(checkpoint.step) != sha256:
-                    found.append(checkpoint)
+                    found.append((checkpoint, sha256))
         return found
 
     def _upload_records(self, store: Store, is_last: bool) -> None:
@@ -242,15 +300,15 @@ class Mirror:
     def _failed(self, error: Exception) -> None:
         self._uploaded = None  # what is there is looked at again
         reason = _reason_of(error)
-        if reason == self._failing:
+        if reason in self._failing:
             return
-        self._failing = reason
+        self._failing.add(reason)
         what = str(error) if isinstance(error, DragomanError) else _described(error)
         self._tell(f"{what}; training goes on, and the mirror is tried again", is_failure=True)
 
     def _works(self) -> None:
         if self._failing:
-            self._failing = ""
+            self._failing.clear()
             self._tell(
                 f"{self._settings.address}: works again, and holds all that is kept here",
                 is_failure=False,

@@ -76,9 +76,11 @@ def report(
 
     steps = _steps(trace_steps)
     with _folders(run) as (read, written_to), reading(read) as progress:
-        found = read_report(RunDir(read), progress)
-        if read != written_to:  # a folder that is gone soon names nothing
-            found = found.model_copy(update={"run": run})
+        if read == written_to:
+            found = read_report(RunDir(read), progress)
+        else:  # a folder that is gone soon names nothing
+            named = _returned(read, written_to, is_kept=not as_json)
+            found = read_report(RunDir(read), progress, named).model_copy(update={"run": run})
         if as_json:
             print(to_json(found), end="")
         else:
@@ -111,6 +113,21 @@ def _folders(run: str) -> Iterator[tuple[Path, Path]]:
         root = Path(folder) / (address.name or "run")
         fetch_run(address, root)
         yield root, Path(f"report-of-{root.name}")
+
+
+def _returned(read: Path, written_to: Path, is_kept: bool) -> "RunDir":
+    """Returns the run as it would be here again: commands of the report begin with its settings,
+    which are kept beside the report, and training then fetches the rest from the mirror."""
+    from dragoman.rundir import RunDir, write_whole
+
+    class Returned(RunDir):
+        @property
+        def config(self) -> Path:
+            return written_to / "config.toml"
+
+    if is_kept:
+        write_whole(written_to / "config.toml", (read / "config.toml").read_bytes())
+    return Returned(Path("runs") / read.name)
 
 
 def _write_trace(

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from dragoman.diagnosis.questions import diagnose
-from dragoman.diagnosis.run.facts import read_facts
+from dragoman.diagnosis.run.facts import facts_of
+from dragoman.diagnosis.run.record import read_run
 from dragoman.report.build import report_of
 from dragoman.report.content import Report
 from dragoman.report.markdown import to_markdown
@@ -14,8 +16,17 @@ from dragoman.report.webpage import to_html
 from dragoman.rundir import RunDir, write_whole
 
 
-def read_report(run: RunDir, progress: Callable[[int], None] = lambda read_bytes: None) -> Report:
-    facts = read_facts(run, time.time(), progress)
+def read_report(
+    run: RunDir,
+    progress: Callable[[int], None] = lambda read_bytes: None,
+    named: RunDir | None = None,
+) -> Report:
+    """`named`: the run that commands in the report are about, where `run` is a copy of it."""
+    record = read_run(run, time.time(), progress)
+    if named:
+        unreadable = [line.replace(str(run.root), str(named.root)) for line in record.unreadable]
+        record = replace(record, directory=named, unreadable=unreadable)
+    facts = facts_of(record)
     return report_of(facts, diagnose(facts))
 
 

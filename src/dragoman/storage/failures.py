@@ -42,7 +42,7 @@ _ENDPOINTS = {
     "gs": ("GOOGLE_BASE_URL",),
     "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
 }
-MISSING = "missing"
+MISSING, TOO_LARGE = "missing", "too large"
 
 
 def failure_of(address: Address, doing: str, error: Exception) -> RemoteError:

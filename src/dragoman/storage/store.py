@@ -13,7 +13,7 @@ from dragoman.installation import install_command
 from dragoman.rundir import MOST_JSON_BYTES, sync_folder
 from dragoman.storage.address import Address
 from dragoman.storage.credentials import allows_http, check_credentials
-from dragoman.storage.failures import MISSING, failure_of
+from dragoman.storage.failures import MISSING, TOO_LARGE, failure_of
 from dragoman.storage.pace import Pace
 
 PART_BYTES = 5 << 20
@@ -53,7 +53,17 @@ class Store:
         self._obstore = import_obstore(address)
         check_credentials(address, os.environ)
         with self._failures("opening it"):
-            self._store = self._open()
+            # A folder is made by what is put into it, and not by a look at a wrong address.
+            is_later = address.scheme == "file" and not address.folder.is_dir()
+            self._opened = None if is_later else self._open()
+
+    @property
+    def _store(self) -> Any:
+        if self._opened is None:
+            if not self.address.folder.is_dir():
+                raise FileNotFoundError(self.address.folder)
+            self._opened = self._open()
+        return self._opened
 
     def read(self, name: str, most_bytes: int = MOST_JSON_BYTES) -> bytes:
         """Returns the content of an object, which must not be larger than `most_bytes`."""
@@ -64,7 +74,7 @@ class Store:
                 raise RemoteError(
                     f"{self.address / name}: has {size:,} bytes, which is more than the "
                     f"{most_bytes:,} that such a file may have; check the address",
-                    "too large",
+                    TOO_LARGE,
                 )
             return self._whole(name, bytes(found.bytes()), size)
 
@@ -123,6 +133,8 @@ class Store:
             size = os.fstat(content.fileno()).st_size - content.tell()
             parts = _parts(content, max(PART_BYTES, -(-size // MOST_PARTS)))
         with self._failures("uploading", name):
+            if self._opened is None:
+                self._opened = self._open()
             if size <= PART_BYTES:
                 whole = b"".join(parts)
                 pace.take(len(whole))
@@ -139,7 +151,10 @@ class Store:
         return sent.bytes
 
     def list(self, folder: str = "") -> list[Entry]:
-        """Returns all objects below a folder of this one, sorted by name."""
+        """Returns all objects below a folder of this one, sorted by name.
+
+        An empty object may stand for a folder, with whose name programs for people mark it.
+        """
         if self.address.scheme in ("http", "https"):
             raise UserError(f"{self.address}: cannot be listed; name an s3://, gs:// or az:// one")
         if self.address.scheme == "file" and not self.address.folder.is_dir():
@@ -150,7 +165,7 @@ class Store:
                 for chunk in self._obstore.list(self._store, prefix=folder or None)
                 for each in chunk
             ]
-        return sorted(found)
+        return sorted(entry for entry in found if entry.name)
 
     def delete(self, names: Sequence[str]) -> None:
         """Removes objects; those that are not there count as removed."""

@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -108,6 +108,11 @@ class Checkpointer:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         self._saver.__exit__(kind, error, _)
+
+    def end_waiting_with(self, signals: Callable[[], int]) -> None:
+        """Lets one more request to stop end the wait for the last upload to the mirror."""
+        if self._mirror:
+            self._mirror.signals = signals
 
     @property
     def is_busy(self) -> bool:

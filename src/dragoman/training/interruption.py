@@ -20,6 +20,8 @@ class Interruption:
 
     def __init__(self) -> None:
         self.request: StopRequest | None = None
+        self.signals = 0
+        """How many have come; one after the last step is meant for what is still done then."""
 
     @property
     def is_requested(self) -> bool:
@@ -39,6 +41,7 @@ class Interruption:
 
     def receive(self, number: int, frame: FrameType | None) -> None:
         """Stops for the reason that our agent gives, else for the signal itself."""
+        self.signals += 1
         self.stop(told_reason() or reason_of_signal(number))
 
 

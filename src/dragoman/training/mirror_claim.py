@@ -10,7 +10,10 @@ import tempfile
 from pathlib import Path
 
 from dragoman.checkpoints.mirror import (
-    fetch_records,
+    ARRIVING,
+    CONFIG,
+    fetch_first_records,
+    fetch_later_records,
     mirror_address,
     mirrored_id,
     refuse_another_run,
@@ -35,24 +38,29 @@ def join_mirror(config: Config, run: RunDir) -> None:
         return
     store = Store(mirror_address(config.checkpoints.mirror, run))
     own_id = known_id(run)
+    is_arriving = (run.root / ARRIVING).exists()  # a start that was cut off
     try:
         found_id = mirrored_id(store)
         refuse_another_run(store, found_id, os.environ.get(RUN_ID, "") or own_id)
         is_new_here = not own_id and (is_empty_folder(run.root) or not run.root.exists())
-        if found_id and is_new_here:
+        if found_id and (is_new_here or is_arriving):
             _refuse_another_config(store, config)
-            fetch_records(store, run.root)
+            fetch_first_records(store, run.root)
             logger.info(f"{run.root}: goes on from {store.address}")
+        elif found_id and found_id == own_id and fetch_later_records(store, run):
+            logger.info(f"{run.root}: {store.address} has later attempts; their records are here")
     except RemoteError as error:
-        if not has_begun(run):
+        if is_arriving or not has_begun(run):
             raise
         logger.warning(f"{error}; the run goes on from what is here")
 
 
 def _refuse_another_config(store: Store, config: Config) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "config.toml"
-        store.download(path.name, path)
+        path = Path(folder) / CONFIG
+        if store.size(CONFIG) is None:  # lost; checkpoints know most of it
+            return
+        store.download(CONFIG, path)
         changes = incompatible_changes(load_config(path), config)
     if changes:
         key, old, new = changes[0]

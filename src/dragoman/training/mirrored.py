@@ -2,6 +2,7 @@
 
 import json
 import logging
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from dragoman.checkpoints.mirror import (
     CHECKPOINTS,
     Mirrored,
     fetch_checkpoint,
+    is_foreign,
     mirror_address,
     mirrored_checkpoints,
     part_of_rank,
@@ -26,31 +28,42 @@ from dragoman.distributed.group import Group
 from dragoman.errors import CorruptFileError, RemoteError, RunError
 from dragoman.rundir import RunDir
 from dragoman.storage import Store
+from dragoman.storage.failures import MISSING
 
 logger = logging.getLogger(__name__)
 
 
 def bring_checkpoint(
     config: Config, run: RunDir, roots: Sequence[Path], owner: Owner, group: Group
-) -> None:
+) -> bool:
     """Fetches the newest checkpoint of the mirror where no host has one as new.
 
-    Collective: every rank must call.
+    Returns whether the mirror could be read. Collective: every rank must call.
     """
     if not config.checkpoints.mirror:
-        return
+        return True
     own_step = _newest_step(roots, owner) if group.local_rank == 0 else 0
     newest_here = max(group.gather(own_step))
-    step = group.on_rank_0(lambda: _bring(config, run, newest_here))
+    found_step = group.on_rank_0(lambda: _bring(config, run, newest_here, owner))
+    step = found_step or 0
     has_parts = config.sync.is_local or config.sync.mode == "auto"
     brings_own = bool(step) and has_parts and group.local_rank == 0 and not group.leads
     all_or_none(group, lambda: _bring_own(config, run, step, group) if brings_own else None)
+    return found_step is not None
 
 
-def open_mirror(config: Config, run: RunDir, run_id: str, group: Group) -> Mirror | None:
-    """Returns what uploads this host's part of the run; None: nothing is uploaded from here."""
+def open_mirror(
+    config: Config, run: RunDir, run_id: str, group: Group, was_read: bool = True
+) -> Mirror | None:
+    """Returns what uploads this host's part of the run; None: nothing is uploaded from here.
+
+    `was_read` is what `bring_checkpoint` has returned. Collective: every rank must call.
+    """
     checkpoints = config.checkpoints
-    if not checkpoints.mirror or group.local_rank != 0:
+    if not checkpoints.mirror:
+        return None
+    attempt = group.broadcast(secrets.token_hex(16))
+    if group.local_rank != 0:
         return None
     has_parts = config.sync.is_local or config.sync.mode == "auto"
     settings = MirrorSettings(
@@ -61,6 +74,8 @@ def open_mirror(config: Config, run: RunDir, run_id: str, group: Group) -> Mirro
         bytes_per_s=checkpoints.mirror_bytes_per_s,
         wait_s=checkpoints.mirror_wait_s,
         has_all_records=group.leads,
+        attempt=attempt,
+        was_read=was_read,
     )
     return Mirror(settings, run)
 
@@ -74,12 +89,21 @@ def _newest_step(roots: Sequence[Path], owner: Owner) -> int:
     return newest.step if newest else 0
 
 
-def _bring(config: Config, run: RunDir, newest_here: int) -> int:
-    """Fetches the newest and the best; returns the step of the newest, 0: it is not newer."""
+def _bring(config: Config, run: RunDir, newest_here: int, owner: Owner) -> int | None:
+    """Fetches the newest and the best; returns the step of the newest, 0: it is not newer, None:
+    the mirror cannot be read, and the run goes on from what is here."""
     store = Store(mirror_address(config.checkpoints.mirror, run))
     try:
         best = read_best(store)
-        candidates = list(mirrored_checkpoints(store, CHECKPOINTS))
+        candidates = []
+        for found in mirrored_checkpoints(store, CHECKPOINTS):
+            if is_foreign(found, owner):
+                logger.warning(
+                    f"{store.address}: step {found.step:,} belongs to another run, or to other "
+                    "settings of this one; skipped"
+                )
+            else:
+                candidates.append(found)
         step = 0
         for found in candidates:
             if found.step <= newest_here:
@@ -97,7 +121,7 @@ def _bring(config: Config, run: RunDir, newest_here: int) -> int:
         if not newest_here:
             raise
         logger.warning(f"{error}; the run goes on from step {newest_here:,}, which is here")
-        return 0
+        return None
     if candidates and not step and not newest_here:
         raise RunError(
             f"{store.address}: none of its {len(candidates)} checkpoints is intact; remove what is "
@@ -127,7 +151,9 @@ def _fetched(store: Store, part: str, found: Mirrored, root: Path) -> bool:
     )
     try:
         fetch_checkpoint(store, part, found, root)
-    except CorruptFileError as error:
+    except (CorruptFileError, RemoteError) as error:
+        if isinstance(error, RemoteError) and error.kind != MISSING:
+            raise
         logger.warning(f"{error}; step {found.step:,} of {store.address} is skipped")
         return False
     return True

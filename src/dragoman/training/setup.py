@@ -124,11 +124,11 @@ def start(
             forget_memory(roots)  # of a run that was here before and has been removed
         group.gather(None)
         owner = owner_of(run_id, config, prepared.passport)
-        bring_checkpoint(config, run, roots, owner, group)
+        was_read = bring_checkpoint(config, run, roots, owner, group)
         state = restore(roots, owner, updater, group)
 
         # Before the events, so that it is closed after them, and their end is uploaded, too.
-        mirror = open_mirror(config, run, run_id, group)
+        mirror = open_mirror(config, run, run_id, group, was_read)
         if mirror:
             at_end.enter_context(mirror)
         events = at_end.enter_context(open_events(config, run, group, attempt))

@@ -51,6 +51,7 @@ def train(
         notices(config.preemption, interruption.notice) if group.local_rank == 0 else nullcontext(),
     ):
         trainer.recorder.progress.log(f"{run.root}{_first_words(trainer, state)}")
+        trainer.checkpointer.end_waiting_with(lambda: interruption.signals)
         if trainer.data.arrival:  # while there is data left, to stop in order
             trainer.data.arrival.on_failure = interruption.stop
         try:

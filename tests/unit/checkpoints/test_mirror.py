@@ -6,10 +6,13 @@ import pytest
 from object_server import PREFIXES, credentials, make_bucket, proxy_to, s3_server
 from written_checkpoints import contents, write_checkpoint
 
+from dragoman.checkpoints import mirror
 from dragoman.checkpoints.checkpoint import Checkpoint
 from dragoman.checkpoints.finding import verify
 from dragoman.checkpoints.mirror import (
     fetch_checkpoint,
+    fetch_first_records,
+    fetch_later_records,
     fetch_records,
     fetch_run,
     mirror_address,
@@ -23,6 +26,7 @@ from dragoman.checkpoints.mirror import (
     upload_checkpoint,
     write_best,
 )
+from dragoman.checkpoints.schema import read_manifest
 from dragoman.errors import CorruptFileError, RemoteError, UserError
 from dragoman.rundir import RunDir
 from dragoman.storage import Pace, Patience, Store, parse_address
@@ -49,10 +53,10 @@ def steps(store, part=PART):
 
 def test_a_checkpoint_comes_back_as_it_was(store, here, tmp_path):
     folder = write_checkpoint(here, 5, ID)
-    size = upload_checkpoint(store, PART, folder, FREELY)
-    assert size == sum(len(content) for content in contents(folder).values())
+    there = upload_checkpoint(store, PART, folder, FREELY)
+    assert there.bytes == sum(len(content) for content in contents(folder).values())
     (found,) = mirrored_checkpoints(store, PART)
-    assert (found.step, found.bytes) == (5, size)
+    assert found == there
     back = fetch_checkpoint(store, PART, found, tmp_path / "back")
     assert contents(back) == contents(folder)
     verify(Checkpoint(back), {"id": ID})
@@ -113,6 +117,35 @@ def test_what_is_no_longer_kept_here_goes_but_the_newest(store, here):
     assert steps(store) == [20, 15, 5]
 
 
+def test_where_nothing_is_left_here_all_stays_there(store, here):
+    upload_checkpoint(store, PART, write_checkpoint(here, 5, ID), FREELY)
+    assert prune_mirror(store, PART, [], keep_last=1) == []
+    assert steps(store) == [5]
+
+
+def test_one_that_is_replaced_while_it_is_opened_counts_as_gone(store, here, monkeypatch):
+    folder = write_checkpoint(here, 5, ID)
+
+    def replace_it(folder):
+        found = read_manifest(folder)
+        write_checkpoint(here, 5, ID, seed=1)
+        return found
+
+    monkeypatch.setattr(mirror, "read_manifest", replace_it)
+    with pytest.raises(FileNotFoundError):
+        upload_checkpoint(store, PART, folder, FREELY)
+    assert steps(store) == []
+
+
+def test_one_that_is_damaged_here_is_not_uploaded(store, here):
+    folder = write_checkpoint(here, 5, ID)
+    with (folder / "model.safetensors").open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(CorruptFileError, match=r"model\.safetensors"):
+        upload_checkpoint(store, PART, folder, FREELY)
+    assert store.list() == []
+
+
 def test_the_best_one_is_known(store):
     assert read_best(store) is None
     write_best(store, 15)
@@ -133,6 +166,86 @@ def test_a_mirror_belongs_to_one_run(store):
         mirrored_id(store)
 
 
+def test_an_id_that_was_lost_is_that_of_the_newest_checkpoint(store, here):
+    upload_checkpoint(store, PART, write_checkpoint(here, 5, ID), FREELY)
+    assert mirrored_id(store) == ID
+
+
+def test_a_manifest_or_a_best_one_that_is_enormous_is_skipped(store, here):
+    for step in (5, 10):
+        upload_checkpoint(store, PART, write_checkpoint(here, step, ID), FREELY)
+    store.upload(f"{PART}/step-00000010/manifest.json", b" " * (mirror.MOST_MANIFEST_BYTES + 1))
+    store.upload(f"{PART}/best", b"x" * 10_000)
+    assert steps(store) == [5]
+    assert read_best(store) is None
+
+
+def test_a_run_is_not_its_own_mirror(tmp_path):
+    run = RunDir(tmp_path / "runs" / "x")
+    with pytest.raises(UserError, match="where the run itself is"):
+        mirror_address(f"file://{tmp_path}/runs", run)
+
+
+def write_records(store, *names):
+    for name in names:
+        store.upload(name, f"{ID}\n".encode() if name == "run-id" else b"there")
+
+
+def test_other_objects_and_markers_of_folders_are_no_records(store, tmp_path):
+    write_records(store, "run-id", "config.toml", "events", "letter.txt", "logs/a")
+    fetch_records(store, tmp_path / "back")
+    assert {path.name for path in (tmp_path / "back").iterdir()} == {"run-id", "config.toml"}
+
+
+def test_first_records_are_marked_until_all_have_come(store, tmp_path, monkeypatch):
+    write_records(store, "run-id", "config.toml", "events/attempt-001-rank-0000.jsonl")
+    download, root = Store.download, tmp_path / "back"
+
+    def stop_at_events(self, name, path):
+        if name.startswith("events"):
+            path.parent.mkdir()
+            (path.parent / f".{path.name}-1.part").touch()
+            raise RemoteError("the connection broke", "broken")
+        download(self, name, path)
+
+    monkeypatch.setattr(Store, "download", stop_at_events)
+    with pytest.raises(RemoteError):
+        fetch_first_records(store, root)
+    assert (root / mirror.ARRIVING).exists()
+    monkeypatch.undo()
+    fetch_first_records(store, root)
+    assert [path.name for path in root.glob(".*")] == []
+    assert [path.name for path in (root / "events").iterdir()] == ["attempt-001-rank-0000.jsonl"]
+    assert (root / "run-id").exists()
+
+
+def test_records_of_attempts_that_were_made_elsewhere_come_and_own_ones_stay(store, here):
+    run = RunDir(here)
+    events = [run.events_of(attempt, 0) for attempt in (1, 2)]
+    events[0].parent.mkdir(parents=True)
+    for path in (events[0], run.id, run.manifest):
+        path.write_text("here")
+    write_records(store, "run-id", "manifest.json", "events/attempt-001-rank-0000.jsonl")
+    assert not fetch_later_records(store, run)
+    assert run.manifest.read_text() == "here"
+    write_records(store, "events/attempt-002-rank-0000.jsonl")
+    assert fetch_later_records(store, run)
+    assert [path.read_text() for path in events] == ["here", "there"]
+    assert (run.id.read_text(), run.manifest.read_text()) == ("here", "there")
+
+
+def test_of_checkpoints_names_and_sizes_come_with_the_records(store, here, tmp_path):
+    write_records(store, "run-id", "config.toml")
+    for step in (5, 10):
+        folder = write_checkpoint(here, step, ID)
+        upload_checkpoint(store, PART, folder, FREELY)
+    write_best(store, 5)
+    back = tmp_path / "back"
+    fetch_run(store.address, back)
+    assert Checkpoint(back / PART / folder.name).sizes() == Checkpoint(folder).sizes()
+    assert (back / PART / "best").resolve().name == "step-00000005"
+
+
 def test_records_travel_without_checkpoints(store, here, tmp_path):
     run = RunDir(here)
     (here / "events").mkdir(parents=True)
@@ -147,6 +260,7 @@ def test_records_travel_without_checkpoints(store, here, tmp_path):
     store.upload("other/file", b"")
     found = fetch_records(store, tmp_path / "back")
     assert {"config.toml", "run-id", "events/attempt-001-rank-0000.jsonl"} < {*found}
+    assert found[-1] == "run-id"
     back = [p.relative_to(tmp_path / "back").as_posix() for p in (tmp_path / "back").rglob("*.*")]
     assert sorted(back) == sorted(name for name in found if "." in name)
     assert not (tmp_path / "back" / "checkpoints").exists()
@@ -155,6 +269,7 @@ def test_records_travel_without_checkpoints(store, here, tmp_path):
 def test_an_address_without_a_run_is_refused(tmp_path):
     with pytest.raises(UserError, match="holds no run"):
         fetch_run(parse_address(f"file://{tmp_path}/nothing"), tmp_path / "back")
+    assert list(tmp_path.iterdir()) == []  # nothing was made by looking
 
 
 def test_a_run_has_its_place_in_the_mirror(tmp_path):

@@ -1,15 +1,21 @@
+import shutil
 import threading
 
 import pytest
 from written_checkpoints import write_checkpoint
 
 from dragoman.checkpoints import mirroring
-from dragoman.checkpoints.mirror import mirrored_checkpoints, mirrored_id, read_best
+from dragoman.checkpoints.mirror import (
+    mirrored_checkpoints,
+    mirrored_id,
+    read_best,
+    upload_checkpoint,
+)
 from dragoman.checkpoints.mirroring import Mirror, MirrorSettings
 from dragoman.checkpoints.names import BEST, point_to
-from dragoman.errors import RemoteError
+from dragoman.errors import RemoteError, UserError
 from dragoman.rundir import RunDir
-from dragoman.storage import Store, parse_address
+from dragoman.storage import Pace, Store, parse_address
 
 ID, OTHER_ID = "ab" * 16, "cd" * 16
 
@@ -30,9 +36,12 @@ def store(tmp_path):
     return Store(parse_address(f"file://{tmp_path}/mirror/x"))
 
 
-def mirror_of(store, run, part="checkpoints", run_id=ID, keep_last=2, wait_s=60.0):
+def mirror_of(
+    store, run, part="checkpoints", run_id=ID, keep_last=2, wait_s=60.0, attempt="1", was_read=True
+):
+    leads = part == "checkpoints"
     settings = MirrorSettings(
-        store.address, run_id, part, keep_last, 0, wait_s, has_all_records=part == "checkpoints"
+        store.address, run_id, part, keep_last, 0, wait_s, leads, attempt, was_read
     )
     return Mirror(settings, run)
 
@@ -135,6 +144,107 @@ def test_another_host_uploads_what_it_alone_has(store, run):
     assert steps(store, "checkpoints-of-rank-0002") == [5]
     records = [entry.name for entry in store.list() if not entry.name.startswith("checkpoints")]
     assert records == ["events/attempt-001-rank-0002.jsonl"]
+
+
+def test_of_two_machines_the_one_that_began_first_uploads_and_removes_nothing_more(
+    store, run, tmp_path, caplog
+):
+    frozen = mirror_of(store, run, attempt="1")
+    write_checkpoint(run.checkpoints, 5, ID)
+    frozen._upload(is_last=False)
+    elsewhere = RunDir(tmp_path / "elsewhere" / "x")
+    write_checkpoint(elsewhere.checkpoints, 100, ID)
+    with mirror_of(store, elsewhere, attempt="2") as mirror:
+        mirror.begin()
+    write_checkpoint(run.checkpoints, 10, ID)
+    with frozen:
+        frozen.begin()
+    assert steps(store) == [100, 5]
+    assert sum("another machine" in record.message for record in caplog.records) == 1
+
+
+def test_another_host_waits_for_its_own_attempt_to_be_noted(store, run):
+    store.upload("attempt", b"the one before\n")
+    other = mirror_of(store, run, part="checkpoints-of-rank-0002")
+    other._upload(is_last=False)
+    store.upload("attempt", b"1\n")
+    other._upload(is_last=False)
+    store.upload("attempt", b"2\n")
+    with pytest.raises(UserError, match="another machine"):
+        other._upload(is_last=False)
+
+
+def test_a_mirror_that_was_out_of_reach_and_is_newer_is_left_as_it_is(store, run, tmp_path):
+    write_checkpoint(tmp_path / "there", 100, ID)
+    upload_checkpoint(store, "checkpoints", tmp_path / "there" / "step-00000100", Pace(0))
+    write_checkpoint(run.checkpoints, 5, ID)
+    mirror = mirror_of(store, run, was_read=False)
+    with pytest.raises(UserError, match="holds step 100"):
+        mirror._upload(is_last=False)
+    assert steps(store) == [100]
+    write_checkpoint(run.checkpoints, 105, ID)  # now nothing is lost
+    mirror._upload(is_last=False)
+    assert steps(store)[:2] == [105, 100]
+    for step in (105, 100):
+        shutil.rmtree(run.checkpoints / f"step-{step:08d}", ignore_errors=True)
+    write_checkpoint(run.checkpoints, 10, ID)  # a rollback
+    mirror._upload(is_last=False)
+    assert steps(store) == [10, 5]
+
+
+def test_one_that_is_replaced_during_its_upload_is_uploaded_again(store, run, monkeypatch):
+    folder = write_checkpoint(run.checkpoints, 5, ID)
+    upload, uploads = mirroring.upload_checkpoint, []
+
+    def upload_and_replace(*arguments):
+        there = upload(*arguments)
+        uploads.append(there.sha256)
+        write_checkpoint(run.checkpoints, 5, ID, seed=1)
+        return there
+
+    monkeypatch.setattr(mirroring, "upload_checkpoint", upload_and_replace)
+    mirror_of(store, run)._upload(is_last=False)
+    assert len(uploads) == 2
+    (found,) = mirrored_checkpoints(store, "checkpoints")
+    assert found.manifest == (folder / "manifest.json").read_bytes()
+
+
+def test_a_checkpoint_that_is_damaged_here_keeps_no_other_from_its_upload(store, run, caplog):
+    write_checkpoint(run.checkpoints, 5, ID)
+    (write_checkpoint(run.checkpoints, 10, ID) / "manifest.json").write_text("{")
+    with mirror_of(store, run) as mirror:
+        mirror.begin()
+    assert steps(store) == [5]
+    assert mirrored_id(store) == ID
+    assert sum("not uploaded" in record.message for record in caplog.records) == 1
+
+
+def test_reasons_that_alternate_are_each_news_once(store, run):
+    mirror = mirror_of(store, run)
+    for kind in ("broken", "unreachable") * 3:
+        mirror._failed(RemoteError(f"s3://bucket/x: is {kind}", kind))
+    assert len(mirror.news()) == 2
+    mirror._works()
+    mirror._failed(RemoteError("s3://bucket/x: is broken", "broken"))
+    assert [each.is_failure for each in mirror.news()] == [False, True]
+
+
+def test_a_request_to_stop_ends_the_wait_for_the_last_upload(store, run, monkeypatch, caplog):
+    goes_on = threading.Event()
+    monkeypatch.setattr(mirroring, "upload_checkpoint", lambda *_: goes_on.wait())
+    write_checkpoint(run.checkpoints, 5, ID)
+    mirror, asked = mirror_of(store, run), [1]  # one has ended the steps, another comes later
+
+    def signals():
+        asked.append(asked[-1] + (len(asked) > 3))
+        return asked[-1]
+
+    mirror.signals = signals
+    mirror.begin()
+    assert not mirror.finish(1e6)
+    assert asked[-1] == 2
+    assert "does not hold the last state" in caplog.text
+    goes_on.set()
 
 
 def test_what_never_began_has_nothing_to_finish(store, run):

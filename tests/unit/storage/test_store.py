@@ -1,4 +1,5 @@
 import sys
+import urllib.request
 
 import pytest
 from object_server import proxy_to, refusing_server
@@ -52,6 +53,14 @@ def test_names_are_listed_and_removed(store):
     assert [entry.name for entry in store.list()] == ["a", "b/2"]
 
 
+def test_an_object_that_marks_the_folder_itself_is_not_listed(server_port, store):
+    url = f"http://127.0.0.1:{server_port}/{store.address.host}/{store.address.path}/"
+    with urllib.request.urlopen(urllib.request.Request(url, data=b"", method="PUT"), timeout=30):
+        pass
+    store.upload("a", b"x")
+    assert store.list() == [("a", 1)]
+
+
 def test_what_is_not_there_is_missing(store, tmp_path):
     assert store.size("nothing") is None
     assert store.list() == []
@@ -89,6 +98,8 @@ def test_a_bucket_that_is_not_there_is_named(server_port, reach, hasty):
 def test_a_folder_is_a_store_too(tmp_path):
     store = Store(parse_address(f"file://{tmp_path}/store"))
     assert store.list() == []
+    assert store.size("a/b") is None
+    assert not (tmp_path / "store").exists()  # a look at a wrong address makes nothing
     store.upload("a/b", b"content")
     assert store.read("a/b") == b"content"
     assert store.list() == [("a/b", 7)]

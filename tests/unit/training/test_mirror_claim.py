@@ -43,6 +43,33 @@ def test_a_run_that_is_only_in_the_mirror_comes_here(store, run, config):
     join_mirror(config(), run)  # now it is known
 
 
+def test_a_start_that_was_cut_off_is_repeated(store, run, config, monkeypatch):
+    download = Store.download
+
+    def stop_at_events(self, name, path):
+        if name.startswith("events"):
+            raise RemoteError("the connection broke", "broken")
+        download(self, name, path)
+
+    monkeypatch.setattr(Store, "download", stop_at_events)
+    with pytest.raises(RemoteError):
+        join_mirror(config(), run)
+    run.events.mkdir(exist_ok=True)  # no sign of a run that has begun here
+    with pytest.raises(RemoteError):
+        join_mirror(config(), run)
+    monkeypatch.undo()
+    join_mirror(config(), run)
+    assert run.id.read_text().strip() == ID
+    assert run.events_of(1, 0).is_file()
+
+
+def test_a_machine_that_comes_back_has_the_records_of_attempts_made_elsewhere(store, run, config):
+    join_mirror(config(), run)
+    store.upload("events/attempt-002-rank-0000.jsonl", b"{}\n")
+    join_mirror(config(), run)
+    assert run.events_of(2, 0).is_file()
+
+
 def test_a_mirror_that_is_empty_changes_nothing(run, config):
     join_mirror(config(), run)
     assert not run.root.exists()
