@@ -113,6 +113,7 @@ def test_credentials_are_missed_before_anything_is_written(port, recipe, tmp_pat
     assert "environment" in sentence(done, 2)
 
 
+@pytest.mark.cluster
 def test_somebody_who_does_not_wait_for_the_last_upload_stops_it(port, recipe, tmp_path):
     """A store that hangs, at the end of a run: one Ctrl-C, and no trace of the interpreter."""
     run = tmp_path / "w"
@@ -134,7 +135,7 @@ def test_somebody_who_does_not_wait_for_the_last_upload_stops_it(port, recipe, t
             if "waiting for the last upload" in line:
                 break
         os.killpg(process.pid, signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate()
     shown = "".join(lines) + output + errors
     assert "Traceback" not in shown
     assert "Fatal" not in shown
