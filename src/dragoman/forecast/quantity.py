@@ -5,7 +5,6 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-
 TRIMMED_SHARE = 0.25
 """Of repeated steps, the slowest and as many of the fastest, which their mean leaves out."""
 

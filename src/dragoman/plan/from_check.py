@@ -30,7 +30,7 @@ within 1.65."""
 LEAST_OF_COMPUTING = 0.7
 """Share of its measured computing below which no whole steps can bring a forecast."""
 _WHOLE_STEP_MODES = ("fp32", "bf16")
-"""Whose steps are one update each."""
+"""Whose steps are one update each; the only ones that a check times."""
 
 
 def setup_from_check(config: Config, result: CheckResult, data: Data) -> Setup:

@@ -2,8 +2,8 @@
 
 Each worker joins the others exactly as it would for training, builds the run's model and optimizer,
 and times a few steps at the run's own shapes; then all time sums of the run's own size, and where
-that is quick enough whole steps with gradients on their way. All of it is thrown away: nothing is
-read but what comes in, and nothing is written.
+that is quick enough steps a second time, of some modes with gradients on their way. All of it is
+thrown away: nothing is read but what comes in, and nothing is written.
 """
 
 import dataclasses
@@ -252,8 +252,7 @@ def in_all(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
         **second,
         "step_s": [*first["step_s"], *second["step_s"]],
         **{
-            name: (before * first[name] + after * second[name]) / (before + after)
-            for name in means
+            name: (before * first[name] + after * second[name]) / (before + after) for name in means
         },
         "peak_memory_bytes": max(first["peak_memory_bytes"], second["peak_memory_bytes"]),
     }
