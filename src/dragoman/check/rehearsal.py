@@ -31,11 +31,11 @@ from dragoman.training.batch_plan import plan_prepared
 
 ORDER = "DRAGOMAN_REHEARSAL"
 """The environment variable that holds a worker's order."""
-BOX_S = 4.0
+BOX_S = 5.0
 """About how long steps, sums, and whole steps may each take."""
 START_S = 90.0
 """How long workers may take to start and meet beside that: some import torch from a cold disk."""
-STEPS = 8
+STEPS = 24
 MOST_SHAPES = 2000
 """Micro-batches that an order describes, since it has to fit into one message."""
 

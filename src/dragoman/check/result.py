@@ -98,7 +98,7 @@ class Collective(Measured):
     whole_step_s: tuple[Seconds, ...] = ()
     """Whole steps in the run's own sync mode, gradients traveling beside backward, until the last
     worker had ended: what computing and sums do to each other on one processor is in it. Empty:
-    they would have taken too long, or workers take steps of their own."""
+    they would have taken too long, or the mode is another than fp32 and bf16."""
     whole_step_mode: str = ""
     """The `sync.mode` of these steps."""
 
@@ -106,8 +106,9 @@ class Collective(Measured):
 class Computing(Measured):
     """A few real steps of one worker at the run's own shapes, all workers computing beside it.
 
-    Nothing travels between workers meanwhile. The first steps are warm-up and not in it. Where a
-    step takes long, some of its micro-batches are timed and stand for all.
+    Nothing travels between workers meanwhile. The first steps are warm-up and not in it, nor are
+    later ones in which memory grew. Where a step takes long, some of its micro-batches are timed
+    and stand for all.
     """
 
     host: str

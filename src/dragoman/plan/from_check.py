@@ -13,7 +13,7 @@ from dragoman.config import Config
 from dragoman.errors import UserError
 from dragoman.forecast.computing import passes_of
 from dragoman.forecast.processing import CPU, GPU
-from dragoman.forecast.quantity import assumed, exact, measured
+from dragoman.forecast.quantity import assumed, exact, repeated, trimmed_mean, widened
 from dragoman.plan.assumption import Assumption
 from dragoman.plan.calibration import Calibrated, contention_of, latency_of, ports_of, queue_of
 from dragoman.plan.data import Data
@@ -21,15 +21,16 @@ from dragoman.plan.from_assumption import computing_of
 from dragoman.plan.modes import forecast_mode
 from dragoman.plan.setup import LOCAL_RATE, NO_QUEUE, Computing, Setup
 
-GPU_COMPUTING_WIDTH = 0.1
-"""Least width of measured computing: batches differ, and so do hours."""
-CPU_COMPUTING_WIDTH = 0.25
-"""Cores, caches and memory are shared with strangers: the same steps took 0.37 to 0.48 s in runs of
-one hour (docs/plan.md)."""
+GPU_BETWEEN_RUNS = 0.1
+"""By how much a run may differ from a check without other reason: batches differ, so do hours."""
+CPU_BETWEEN_RUNS = 0.17
+"""Likewise: cores, caches and memory are shared with strangers. Five runs of the same work took
+0.369 to 0.475 s a step (docs/plan.md), a standard deviation of 10 %, of which nine in ten are
+within 1.65."""
 LEAST_OF_COMPUTING = 0.7
 """Share of its measured computing below which no whole steps can bring a forecast."""
 _WHOLE_STEP_MODES = ("fp32", "bf16")
-"""Whose steps are one update each."""
+"""Whose steps are one update each; the only ones that a check times."""
 
 
 def setup_from_check(config: Config, result: CheckResult, data: Data) -> Setup:
@@ -92,12 +93,14 @@ def _with_whole_steps(config: Config, setup: Setup, result: CheckResult, data: D
     parts_s = forecast_mode(config, config.sync, setup, data).step_s
     alone = max((len(each.step_s) for each in result.computing), default=0)
     share = len(timed.whole_step_s) / (len(timed.whole_step_s) + alone)
-    beyond_s = share * (statistics.median(timed.whole_step_s) - parts_s)
+    beyond_s = share * (trimmed_mean(timed.whole_step_s) - parts_s)
     basis = f"{setup.computing.factor.basis}, {len(timed.whole_step_s)} with gradients on their way"
-    computing = replace(setup.computing, factor=setup.computing.factor._replace(basis=basis))
+    computed_s = setup.work("likely").seconds
+    # What the two say of each other is known no better than by what they differ.
+    factor = widened(setup.computing.factor._replace(basis=basis), abs(beyond_s) / computed_s)
+    computing = replace(setup.computing, factor=factor)
     if beyond_s >= 0:
         return replace(setup, computing=replace(computing, rest_s=computing.rest_s + beyond_s))
-    computed_s = setup.work("likely").seconds
     least = max(LEAST_OF_COMPUTING, 1 + beyond_s / computed_s)
     return replace(
         setup, computing=replace(computing, factor=computing.factor.map(lambda f: least * f))
@@ -128,8 +131,8 @@ def _of_steps(timed: Sequence[measured_by.Computing], data: Data, is_cpu: bool) 
     """All wait for the slowest worker of each step, so its time counts, step by step."""
     slowest = max(timed, key=lambda each: statistics.fmean(each.step_s))
     together = [max(times) for times in zip(*(each.step_s for each in timed), strict=False)]
-    width = CPU_COMPUTING_WIDTH if is_cpu else GPU_COMPUTING_WIDTH
-    step = measured(together, f"{len(together)} real steps of {len(timed)} workers", width)
+    between_runs = CPU_BETWEEN_RUNS if is_cpu else GPU_BETWEEN_RUNS
+    step = repeated(together, f"{len(together)} real steps of {len(timed)} workers", between_runs)
     own_s = statistics.fmean(slowest.step_s)
     waits = step.value / own_s if own_s else 1.0
     most = max(1, *(each.micro_batches for each in timed))

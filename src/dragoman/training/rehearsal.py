@@ -2,14 +2,15 @@
 
 Each worker joins the others exactly as it would for training, builds the run's model and optimizer,
 and times a few steps at the run's own shapes; then all time sums of the run's own size, and where
-that is quick enough whole steps with gradients on their way. All of it is thrown away: nothing is
-read but what comes in, and nothing is written.
+that is quick enough steps a second time, of some modes with gradients on their way. All of it is
+thrown away: nothing is read but what comes in, and nothing is written.
 """
 
 import dataclasses
+import resource
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,13 +42,19 @@ from dragoman.training.batch_plan import plan_prepared, refuse_idle_workers, usu
 from dragoman.training.setup import check_memory_for
 from dragoman.training.updater import Updater, initial_model
 
-STEPS = 8
+STEPS = 24
 """Different steps of the plan, since their shapes differ; as many as there is time for."""
 FEWEST_STEPS = 2
 WARM_UP_SHARE = 0.25
-"""Of the timed steps, those that are not counted where there are enough: memory still grows."""
-WHOLE_STEPS = 9
+"""Of the timed steps, those that are not counted where there are enough."""
+FAULT_S = 1e-5
+"""Of a page that memory grows by: 3 to 14 microseconds in a virtual machine (2026-11)."""
+GROWING_SHARE = 0.01
+"""Of a step's time, from which on its page faults make it one in which memory still grew."""
+WHOLE_STEPS = 25
 """At most, with gradients on their way; the first one is warm-up."""
+WHOLE_STEP_MODES = ("fp32", "bf16")
+"""Whose steps are one update each, and alike, so that whole ones stand for those of a run."""
 RATE = 1e-6
 """Of the updates, whose time does not depend on it."""
 REPETITIONS = 3
@@ -75,6 +82,7 @@ class Timed(NamedTuple):
     backward_s: float
     last_backward_s: float
     update_s: float
+    page_faults: int
 
 
 def rehearse(order: Order, report: Report) -> None:
@@ -99,8 +107,8 @@ def rehearse(order: Order, report: Report) -> None:
         objective = Objective(model, config.training.label_smoothing, config.training.r_drop)
         report({"phase": "computing"})
         own = computing(objective, config, shapes, group, order.box_s)
-        report({"computing": own})
         if group.ranks == 1:
+            report({"computing": own})
             return
         report({"phase": "summing"})
         sums = time_all_reduces(group, parameters, min(1.0, order.box_s / 4), REPETITIONS)
@@ -110,8 +118,14 @@ def rehearse(order: Order, report: Report) -> None:
         # The weights travel once before the first step, and a step is warm-up.
         is_quick = group.broadcast(2 * slowest_s + 4 * of_all_s <= order.box_s)
         whole_s = []
-        if is_quick and not config.sync.is_local and config.sync.mode != "auto":
+        # A machine that others share is faster in one second than in the next, so that steps are
+        # timed a second time, some seconds after the first.
+        if is_quick and config.sync.mode in WHOLE_STEP_MODES:
             whole_s = whole_steps(objective, config, shapes, hosts, group, order.box_s)
+        elif is_quick:
+            report({"phase": "computing"})
+            own = in_all(own, computing(objective, config, shapes, group, order.box_s))
+        report({"computing": own})
         if group.leads:
             report(
                 {
@@ -185,7 +199,15 @@ def computing(
         if first_s > box_s:  # even a single micro-batch takes long: this one has to be enough
             break
     del updater
-    timed = timed[int(WARM_UP_SHARE * len(timed)) :]
+    worst = [
+        _Cost(max(seconds), max(faults))
+        for seconds, faults in zip(
+            zip(*group.gather([each.step_s for each in timed]), strict=True),
+            zip(*group.gather([each.page_faults for each in timed]), strict=True),
+            strict=True,
+        )
+    ]
+    timed = [timed[number] for number in counted(worst)]
     return {
         "host": group.host,
         "rank": group.rank,
@@ -196,6 +218,43 @@ def computing(
         "update_s": statistics.fmean(each.update_s for each in timed),
         "micro_batches": len(shares[0]),
         "peak_memory_bytes": int(memory_peak_bytes(group.device)),
+    }
+
+
+class _Cost(NamedTuple):
+    """Of a step, on the rank that has the most of it."""
+
+    seconds: float
+    page_faults: int
+
+
+def counted(steps: Sequence[_Cost]) -> list[int]:
+    """Returns which steps, in order, are like those of a run that has its memory.
+
+    The first quarter is warm-up. Later ones are left out where memory grew: shapes come in any
+    order, and each that is the largest so far takes pages that a run takes once, in its first
+    seconds. Where half of the rest grew, memory goes on to grow, and all of it counts.
+    """
+    rest = [*range(len(steps))][int(WARM_UP_SHARE * len(steps)) :]
+    steady = [
+        number
+        for number in rest
+        if FAULT_S * steps[number].page_faults <= GROWING_SHARE * steps[number].seconds
+    ]
+    return steady if 2 * len(steady) > len(rest) else rest
+
+
+def in_all(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what `computing` would have returned of the steps of both."""
+    before, after = len(first["step_s"]), len(second["step_s"])
+    means = ("forward_s", "backward_s", "last_backward_s", "update_s")
+    return {
+        **second,
+        "step_s": [*first["step_s"], *second["step_s"]],
+        **{
+            name: (before * first[name] + after * second[name]) / (before + after) for name in means
+        },
+        "peak_memory_bytes": max(first["peak_memory_bytes"], second["peak_memory_bytes"]),
     }
 
 
@@ -212,24 +271,25 @@ def whole_steps(
     Collective: every rank must call.
     """
     group.pulse.enter("synchronization")
-    found: list[float] = []
+    found: list[_Cost] = []
     begun = time.perf_counter()
     updater = Updater(objective, config, group, hosts)
     message = [0.0] * (8 + 9 * group.ranks)
     for number in range(WHOLE_STEPS):
         work = step_batches(objective, shapes[number % len(shapes)], number + 1, group)
         group.sums(message)
-        before = time.perf_counter()
+        before, faults = time.perf_counter(), _page_faults()
         gradients = updater.gradients(work)
         group.sums(message)
         updater.update(gradients, RATE, is_finite=True)
         _wait_for(group)
-        found.append(max(group.gather(time.perf_counter() - before)))
+        own = [time.perf_counter() - before, _page_faults() - faults]
+        found.append(_Cost(*map(max, zip(*group.gather(own), strict=True))))
         passed_s = group.broadcast(time.perf_counter() - begun)
-        if passed_s + found[-1] > box_s:
+        if passed_s + found[-1].seconds > box_s:
             break
     updater.close()
-    return found[1:]
+    return [found[1:][number].seconds for number in counted(found[1:])]
 
 
 def step_batches(
@@ -253,7 +313,7 @@ def step_batches(
 
 def _time_step(updater: Updater, work: StepBatches, group: Group) -> Timed:
     group.gather(None)
-    begun = time.perf_counter()
+    begun, faults = time.perf_counter(), _page_faults()
     gradients = updater.gradients(work)
     if gradients.ran_out:
         raise RunError(
@@ -266,7 +326,8 @@ def _time_step(updater: Updater, work: StepBatches, group: Group) -> Timed:
     ended = time.perf_counter()
     forward_s, backward_s = gradients.parts_s["forward"], gradients.parts_s["backward"]
     last_s = backward_s / max(1, len(work.batches))
-    return Timed(ended - begun, forward_s, backward_s, last_s, ended - computed)
+    grown = _page_faults() - faults
+    return Timed(ended - begun, forward_s, backward_s, last_s, ended - computed, grown)
 
 
 def _scaled(timed: Timed, share: StepShapes, part: StepShapes) -> Timed:
@@ -283,6 +344,11 @@ def _scaled(timed: Timed, share: StepShapes, part: StepShapes) -> Timed:
 def _positions(shapes: StepShapes) -> int:
     """Padded positions of both sides, to which computing is nearly proportional."""
     return sum(shape.pairs * (shape.longest_source + shape.longest_target) for shape in shapes)
+
+
+def _page_faults() -> int:
+    """Returns how many pages this process has been given so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def _wait_for(group: Group) -> None:

@@ -25,6 +25,24 @@ def test_whole_steps_tell_what_their_parts_do_not():
         assert whole.hop_rate == parts.hop_rate
 
 
+def test_whole_steps_that_differ_from_their_parts_widen_computing():
+    parts = setup_of(checked())
+    alone_s = forecast_mode(CONFIG, CONFIG.sync, parts, DATA).step_s
+    agree, differ = (
+        setup_of(checked(whole_step_s=(alone_s + beyond_s,) * 3)).computing.factor
+        for beyond_s in (0.0, 0.4)
+    )
+    assert agree[:3] == pytest.approx(parts.computing.factor[:3], rel=1e-6)
+    assert differ.low < agree.low < agree.high < differ.high
+
+
+def test_the_interval_of_computing_follows_from_the_spread_of_steps():
+    calm = setup_of(checked(step_s=(0.5, 0.5, 0.5, 0.5))).computing.factor
+    rough = setup_of(checked(step_s=(0.4, 0.5, 0.5, 0.6))).computing.factor
+    assert (calm.low, calm.high) == pytest.approx((0.83, 1.17))
+    assert rough.low < 0.7 < 1.3 < rough.high
+
+
 def test_computing_is_that_of_the_slowest_worker_step_by_step():
     result = checked()
     slower = result.computing[2].model_copy(update={"step_s": (0.6, 0.5, 0.55)})

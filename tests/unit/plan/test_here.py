@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from dragoman.batches.shapes import shapes_of
+from dragoman.check.rehearsal import STEPS
 from dragoman.check.result import Computing
 from dragoman.cli.recipe_outlook import outlook_rows
 from dragoman.config import load_config
@@ -78,7 +79,7 @@ def test_steps_of_the_prepared_data_are_timed(digits, rehearsed):
 
     found = outlook_of(config, 1)
 
-    assert rehearsed[0][1] == shapes_of(plan, 8)
+    assert rehearsed[0][1] == shapes_of(plan, STEPS)
     assert found.data.is_prepared
     assert found.data.micro_batches == plan.micro_batches_per_step
     assert found.plan
@@ -93,7 +94,7 @@ def test_without_data_usual_sentences_are_timed(digits, rehearsed):
     found = outlook_of(config, 1)
     assert not found.data.is_prepared
     assert found.data.micro_batches == micro_batches_of(config, 1)
-    assert rehearsed[0][1] == shapes_of(usual_plan(config), 8)
+    assert rehearsed[0][1] == shapes_of(usual_plan(config), STEPS)
 
 
 def test_smaller_batches_stand_for_those_that_take_long(rehearsed):
@@ -102,7 +103,7 @@ def test_smaller_batches_stand_for_those_that_take_long(rehearsed):
 
     ((_, shapes),) = rehearsed
     (shape,) = shapes[0]
-    whole = shapes_of(usual_plan(config), 8)
+    whole = shapes_of(usual_plan(config), STEPS)
     positions = shape.pairs * (shape.longest_source + shape.longest_target)
     of_step = sum(s.pairs * (s.longest_source + s.longest_target) for step in whole for s in step)
     times = of_step / len(whole) / positions

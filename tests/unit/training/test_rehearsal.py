@@ -9,7 +9,14 @@ from dragoman.distributed.group import Group
 from dragoman.errors import RunError, UserError
 from dragoman.model.loss import Objective
 from dragoman.training import rehearsal
-from dragoman.training.rehearsal import computing, step_batches, synthetic_plan
+from dragoman.training.rehearsal import (
+    _Cost,
+    computing,
+    counted,
+    in_all,
+    step_batches,
+    synthetic_plan,
+)
 from dragoman.training.updater import Gradients, Updater, initial_model
 
 ALONE = Group(0, 1, 0, torch.device("cpu"))
@@ -39,6 +46,37 @@ def test_steps_of_a_worker_alone_are_timed_part_by_part(objective, config, shape
     parts_s = found["forward_s"] + found["backward_s"] + found["update_s"]
     assert 0 < found["last_backward_s"] < found["backward_s"]
     assert 0.5 * mean_s < parts_s <= mean_s
+
+
+def test_steps_in_which_memory_grew_are_not_counted():
+    """Their faults are those of a small model in a lab: 1,000 to 5,000 where memory grew."""
+    faults = [9153, 1083, 2134, 8, 4, 4786, 1, 0, 3, 0, 12, 40]
+    assert counted([_Cost(0.3, each) for each in faults]) == [3, 4, 6, 7, 8, 9, 10, 11]
+    # A step of five seconds does not notice them.
+    assert counted([_Cost(5.0, each) for each in faults]) == [*range(3, 12)]
+
+
+def test_where_memory_goes_on_to_grow_all_steps_after_the_first_quarter_count():
+    assert counted([_Cost(0.3, 5000)] * 8) == [*range(2, 8)]
+    assert counted([_Cost(0.3, 5000)]) == [0]
+
+
+def test_ranks_count_the_same_steps(objective, config, shapes):
+    grown = iter([0, 0] * 2 + [0, 0, 0, 0, 0, 10**9, 0, 0])  # before and after each step
+
+    with patch.object(rehearsal, "_page_faults", lambda: next(grown)):
+        found = computing(objective, config, shapes, ALONE, box_s=1000.0)
+    assert len(found["step_s"]) == 2  # of four, without the first, and the one that grew
+
+
+def test_two_looks_count_by_their_steps():
+    names = ("forward_s", "backward_s", "last_backward_s", "update_s")
+    first = {"step_s": [1.0, 1.0, 1.0], **dict.fromkeys(names, 1.0), "peak_memory_bytes": 9}
+    second = {"step_s": [2.0], **dict.fromkeys(names, 2.0), "peak_memory_bytes": 8}
+    found = in_all(first, second)
+    assert found["step_s"] == [1.0, 1.0, 1.0, 2.0]
+    assert {found[name] for name in names} == {1.25}
+    assert found["peak_memory_bytes"] == 9
 
 
 def test_where_steps_take_long_some_micro_batches_stand_for_all(objective, config, shapes):
