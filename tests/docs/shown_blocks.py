@@ -75,6 +75,8 @@ SMALL_WMT16 = (
 LONGER_DEMO = (
     "sed -i 's/^steps = .*/steps = 1500/; s/^every_steps = 10/every_steps = 500/' recipes/demo.toml"
 )
+# Of 2,000 steps with as many evaluations and checkpoints as 20 have, these take most of the time.
+FEW_EVALUATIONS = "sed -i 's/^every_steps = .*/every_steps = 1000/' recipes/multi30k.toml"
 LAB_UP = "sudo .venv/bin/dragoman lab up --nodes 2 > /dev/null"
 # A host list of the reader's own; the lab's names its ssh_config beside it.
 LAB_HOSTS = (
@@ -127,7 +129,7 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
         "docs/commands.md",
         "dragoman train recipes/multi30k.toml --set data.folder=data/m30k "
         "--set training.steps=2000",
-    ): Run(before="rm -r runs/multi30k"),
+    ): Run(before=f"rm -r runs/multi30k && {FEW_EVALUATIONS}"),
     (
         "docs/commands.md",
         "dragoman translate runs/multi30k --lines whole --input test.en --output test.out",
@@ -152,7 +154,9 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
     ("docs/evaluation.md", "python3.11 -m venv comet-env"): NotHere(
         "downloads 2 GB; tests/system/test_comet_elsewhere.py has a stand-in for the package"
     ),
-    ("docs/export.md", "dragoman export runs/demo exported/demo --to ctranslate2"): Run(),
+    ("docs/export.md", "dragoman export runs/demo exported/demo --to ctranslate2"): Run(
+        before="rm -r runs/demo && dragoman train recipes/demo.toml"  # three checkpoints to average
+    ),
     ("docs/installation.md", "make dist"): Elsewhere("tests/shipped/test_wheel.py"),
     ("docs/installation.md", "pip install torch"): Elsewhere("tests/shipped/test_wheel.py"),
     ("docs/installation.md", "docker build --tag dragoman ."): DOCKER,

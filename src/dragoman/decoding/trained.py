@@ -70,7 +70,7 @@ def choose(run: RunDir, which: str, averaged: int) -> Chosen:
             checkpoints = all_checkpoints(run.checkpoints)[-averaged:]
             if len(checkpoints) < averaged:
                 raise UserError(
-                    f"{run.checkpoints}: holds {len(checkpoints)} checkpoints, and {averaged} "
+                    f"{run.checkpoints}: holds {len(checkpoints)} checkpoint(s), and {averaged} "
                     "are to be averaged; ask for fewer, or keep more with checkpoints.keep_last"
                 )
             for checkpoint in checkpoints:
