@@ -71,12 +71,15 @@ RENTS = NotHere("rents machines; tests/shipped/test_job_files.py reads the files
 SMALL_WMT16 = (
     "cp recipes/small-wmt16-en-de.toml recipes/wmt16-en-de.toml && rm -rf runs/wmt16-en-de"
 )
-# Long enough to lose a host and to get it back.
+# Long enough to lose a host and to get it back, and with updates as large as those of the real one.
 LONGER_DEMO = (
-    "sed -i 's/^steps = .*/steps = 1500/; s/^every_steps = 10/every_steps = 500/' recipes/demo.toml"
+    "sed -i 's/^steps = .*/steps = 1500/; s/^every_steps = 10/every_steps = 500/; "
+    "s/^tokens_per_update = .*/tokens_per_update = 1600/' recipes/demo.toml"
 )
 # Of 2,000 steps with as many evaluations and checkpoints as 20 have, these take most of the time.
 FEW_EVALUATIONS = "sed -i 's/^every_steps = .*/every_steps = 1000/' recipes/multi30k.toml"
+# The page names the flag for it. Labs need root, so tests of them have it.
+MPI_AS_ROOT = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
 LAB_UP = "sudo .venv/bin/dragoman lab up --nodes 2 > /dev/null"
 # A host list of the reader's own; the lab's names its ssh_config beside it.
 LAB_HOSTS = (
@@ -123,7 +126,7 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
     ),
     ("docs/cluster.md", "dragoman prepare recipes/demo.toml"): Run(
         skipped={"srun --ntasks 2 dragoman train recipes/demo.toml --run runs/demo": "needs Slurm"},
-        before="rm -r runs/demo",
+        before=f"rm -r runs/demo && {MPI_AS_ROOT}",
     ),
     (
         "docs/commands.md",
@@ -305,7 +308,8 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
     ("docs/tutorials/a-spot-cluster.md", "dragoman report runs/demo"): Run(),
     (
         "docs/tutorials/a-spot-cluster.md",
-        "until dragoman train recipes/demo.toml --hosts hosts.toml --yes; do sleep 60; done",
+        "until dragoman train recipes/demo.toml --set training.micro_batch_tokens=512 "
+        "--hosts hosts.toml --yes; do sleep 60; done",
     ): Run(before=LAB_HOSTS, needs_lab=True),
     ("docs/tutorials/a-spot-cluster.md", "dragoman verify-resume recipes/demo.toml"): Run(),
     ("docs/tutorials/reading-the-report.md", "dragoman report runs/demo"): Run(),
