@@ -21,35 +21,42 @@ MOST_PROBLEMS = 5
 
 def problems_of(error: ValidationError, known: Sequence[str] = ()) -> str:
     """Returns what is wrong with a file, as one sentence; `known` as in `sentences_of`."""
-    shown = "; ".join(islice(sentences_of(error, known), MOST_PROBLEMS))
+    shown = "; ".join(sentence for _, sentence in islice(sentences_of(error, known), MOST_PROBLEMS))
     more = len(_problems(error)) - MOST_PROBLEMS
     return f"{shown}; and {more:,} more problem(s)" if more > 0 else shown
 
 
-def sentences_of(error: ValidationError, known: Sequence[str]) -> Iterator[str]:
-    """Yields a sentence per error; `known` are the dotted keys that are allowed."""
+def sentences_of(
+    error: ValidationError, known: Sequence[str]
+) -> Iterator[tuple[tuple[int | str, ...], str]]:
+    """Yields where each problem is, as pydantic has it, and a sentence about it; `known` are the
+    dotted keys that are allowed."""
     for problem in _problems(error):
-        key = ".".join(in_one_line(part) for part in _place(problem))
-        match problem["type"]:
-            case "extra_forbidden":
-                yield f"unknown key {key}{_nearest(key, known and _known_beside(problem, known))}"
-            case "missing":
-                yield f"{key} is missing; add it"
-            case "union_tag_not_found":
-                yield f"{key} needs a kind: one of {', '.join(SOURCE_KINDS)}"
-            case "union_tag_invalid":
-                yield _unknown_kind(key, problem["ctx"]["tag"])
-            case "too_short":
-                yield f"{key} is too short; at least {problem['ctx']['min_length']} must be there"
-            case "value_error":
-                where = f"{key}: " if key else ""
-                yield f"{where}{problem['ctx']['error']}"
-            case kind if kind in _WANTED_TYPES:
-                yield f"{key} = {_shown(problem['input'])} should be {_WANTED_TYPES[kind]}"
-            case _:
-                subject, _, wish = problem["msg"].rpartition(" should ")
-                wish = wish.replace("be a valid ", "be ") if subject else f"be {wish}"
-                yield f"{key} = {_shown(problem['input'])} should {wish}"
+        yield problem["loc"], _sentence(problem, known)
+
+
+def _sentence(problem: ErrorDetails, known: Sequence[str]) -> str:
+    key = ".".join(in_one_line(part) for part in _place(problem))
+    match problem["type"]:
+        case "extra_forbidden":
+            return f"unknown key {key}{_nearest(key, known and _known_beside(problem, known))}"
+        case "missing":
+            return f"{key} is missing; add it"
+        case "union_tag_not_found":
+            return f"{key} needs a kind: one of {', '.join(SOURCE_KINDS)}"
+        case "union_tag_invalid":
+            return _unknown_kind(key, problem["ctx"]["tag"])
+        case "too_short":
+            return f"{key} is too short; at least {problem['ctx']['min_length']} must be there"
+        case "value_error":
+            where = f"{key}: " if key else ""
+            return f"{where}{problem['ctx']['error']}"
+        case kind if kind in _WANTED_TYPES:
+            return f"{key} = {_shown(problem['input'])} should be {_WANTED_TYPES[kind]}"
+        case _:
+            subject, _, wish = problem["msg"].rpartition(" should ")
+            wish = wish.replace("be a valid ", "be ") if subject else f"be {wish}"
+            return f"{key} = {_shown(problem['input'])} should {wish}"
 
 
 _WANTED_TYPES = {

@@ -38,15 +38,12 @@ def read_settings(path: Path) -> tuple[Config, list[str]]:
             return Config.model_validate(tree), left_out
         except ValidationError as error:
             known = [name for name, _, _ in config_keys()]
-            sentences = list(sentences_of(error, known))
-            removed = [_remove(tree, problem["loc"]) for problem in error.errors()]
-            if not any(removed):
-                break
-            left_out += [
-                f"{path}: {sentence}; this report leaves it out"
-                for sentence, was_removed in zip(sentences, removed, strict=True)
-                if was_removed
+            removed = [
+                sentence for loc, sentence in sentences_of(error, known) if _remove(tree, loc)
             ]
+            if not removed:
+                break
+            left_out += [f"{path}: {sentence}; this report leaves it out" for sentence in removed]
     raise refusal
 
 

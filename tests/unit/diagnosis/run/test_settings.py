@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,15 @@ def test_a_source_from_a_newer_version_is_left_out_where_others_remain(run):
 
     assert len(record.config.data.train) == 1
     assert len(record.unreadable) == 1
+
+
+def test_settings_whose_sources_are_all_from_a_newer_version_are_refused(run):
+    config = run.directory.config
+    config.write_text(
+        re.sub("(?m)^train = .*$", 'train = [{ kind = "telepathy" }]', config.read_text())
+    )
+    with pytest.raises(ConfigError, match="telepathy"):
+        read_run(run.directory, read_at=WALL_AT)
 
 
 @pytest.mark.parametrize("text", ["not toml [", 'name = "x"\n'])
