@@ -171,8 +171,8 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
     (
         "docs/lab.md",
         "sudo .venv/bin/dragoman lab run --nodes 2 --rate 100mbit -- "
-        "dragoman train recipes/demo.toml --hosts {hosts}",
-    ): Run(before="rm -r runs/demo", needs_lab=True),
+        "dragoman train recipes/demo.toml --run runs/rehearsal --hosts {hosts}",
+    ): Run(before="rm -r runs/rehearsal", needs_lab=True),
     (
         "docs/lab.md",
         "sudo .venv/bin/dragoman lab up --nodes 3 --rate 1gbit --node-rate 2=10mbit --name trial",
