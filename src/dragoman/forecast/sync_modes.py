@@ -41,7 +41,7 @@ QUALITY_COST: Mapping[str, str] = {
     "bf16": "Gradients are rounded to bf16, which costs no BLEU (docs/sync.md).",
     "accumulate": "Larger updates learn less from each token: 6.6 BLEU less early in a run, with "
     "four times the tokens (docs/sync.md).",
-    "local": "Workers average their weights only now and then: 1.3 BLEU less early in a run "
+    "local": "Workers average their weights only now and then: 0.8 BLEU less early in a run "
     "(docs/sync.md).",
     "auto": "It takes the mildest mode that is fast enough; their cost in BLEU: see docs/sync.md.",
     "diloco": "Workers average their weights seldom: 4.7 BLEU less early in a run (docs/sync.md).",
