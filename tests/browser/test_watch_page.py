@@ -63,8 +63,11 @@ class Seen:
 
 
 @pytest.fixture
-def opened(chromium):
-    """Opens the page of a server; at the end nothing may have been wrong in it."""
+def opened(chromium, served):
+    """Opens the page of a server; at the end nothing may have been wrong in it.
+
+    Needs `served`, so that pages close before the servers that they are connected to.
+    """
     pages = []
 
     def open_page(server, **how):

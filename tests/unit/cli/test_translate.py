@@ -42,7 +42,7 @@ def test_text_in_text_out_in_every_way(trained, tmp_path):
     assert closing.endswith(" on cpu")
 
     averaged = dragoman("translate", run, "--average", 2, "one")
-    assert "1 checkpoints" in sentence(averaged, 2)
+    assert "1 checkpoint(s)" in sentence(averaged, 2)
     broken = subprocess.run(
         ["bash", "-c", f"printf 'one\\xff\\n' | {' '.join(by_input.args[:3])} translate {run}"],
         capture_output=True,

@@ -56,7 +56,7 @@ def test_the_newest_are_averaged(run):
     assert averaged.steps == [10, 15]
     expected = (weights[1] + weights[2]) / 2
     torch.testing.assert_close(averaged.model.embedding.weight.data, expected)
-    with pytest.raises(UserError, match=r"3 checkpoints.* 4 "):
+    with pytest.raises(UserError, match=r"3 checkpoint\(s\).* 4 "):
         load_trained(run, "best", 4, CPU)
 
 

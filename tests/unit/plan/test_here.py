@@ -56,7 +56,7 @@ def test_real_workers_are_timed(digits, monkeypatch, is_prepared):
 
     found = outlook_of(config, 1, tell=told.append)
 
-    assert re.fullmatch(r"\d timed steps?", found.known_from), found.note
+    assert re.fullmatch(r"\d+ timed steps?", found.known_from), found.note
     assert (found.note, found.data.is_prepared) == ("", is_prepared)
     assert "timing a few steps of digits" in told[0]
     assert found.plan
