@@ -172,6 +172,11 @@ class Config(Section):
             return self
         return type(self).model_validate(with_larger_updates(self.model_dump(), times))
 
+    def with_training(self, **changes: Any) -> Self:
+        """Returns the config with other values in `[training]`, such as those found at a start."""
+        training = self.training.model_copy(update=changes)
+        return self.model_copy(update={"training": training})
+
     @property
     def prepared_folder(self) -> Path:
         return Path(self.data.prepared or Path("prepared") / self.name)

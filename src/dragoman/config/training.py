@@ -48,8 +48,10 @@ class TrainingSettings(Section):
     r_drop: Annotated[float, between(0, 100)] = 0.0
     """R-Drop: weight of the divergence between two passes of each pair with different dropout; 0:
     one pass. Twice the computing; published for translation with 5, and 1 is worth trying too."""
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    """Of forward and backward; weights and optimizer stay in fp32. fp16 uses loss scaling."""
+    precision: Literal["fp32", "bf16", "fp16", "auto"] = "fp32"
+    """Of forward and backward; weights and optimizer stay in fp32, and in bf16 on a CPU all but
+    the factors of products. fp16 uses loss scaling. auto: bf16 where all workers have units for it
+    that make it faster, otherwise fp32; looked up at each start."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: CUDA if there is a device."""
     sharding: Literal["none", "full"] = "none"

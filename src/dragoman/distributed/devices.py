@@ -14,17 +14,22 @@ from pathlib import Path
 import psutil
 import torch
 
+from dragoman.distributed.consensus import all_or_none
 from dragoman.distributed.group import Group
 from dragoman.errors import StorageError, UserError
 from dragoman.rundir import write_whole
 from dragoman.telemetry.events import DeviceFound
 
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 # Large enough that nothing but the product counts, small enough for any device.
 WIDTH = {"cuda": 8192, "cpu": 768}
 MEASURE_S = 0.1
 LEAST_PRODUCTS = 3
+WORTH_ROUNDING = 1.5
+"""bf16 is chosen where its products are so many times as fast as those of fp32."""
+BF16_UNITS = ("amx_bf16", "avx512_bf16")
+"""What torch calls a CPU's units for bf16; others make its products of many instructions."""
 
 
 def device_found(precision: str, group: Group) -> DeviceFound:
@@ -49,6 +54,17 @@ def device_found(precision: str, group: Group) -> DeviceFound:
     )
 
 
+def agreed_precision(asked: str, group: Group) -> str:
+    """Returns what all ranks compute in; refuses a precision that one of the devices lacks.
+
+    Collective: every rank must call.
+    """
+    if asked != "auto":
+        all_or_none(group, lambda: check_precision(asked, group.device))
+        return asked
+    return "bf16" if all(group.gather(has_fast_bf16(group.device))) else "fp32"
+
+
 def check_precision(precision: str, device: torch.device) -> None:
     """Refuses a precision that the device does not have."""
     if precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
@@ -56,20 +72,29 @@ def check_precision(precision: str, device: torch.device) -> None:
             f"{torch.cuda.get_device_name(device)} has no bf16; set training.precision to fp16, "
             "which comes with loss scaling"
         )
-    if precision != "fp32" and device.type == "cpu":
-        _check_half_products()
+    if precision != "fp32" and device.type == "cpu" and (killed_by := _killed_by_half_products()):
+        raise UserError(
+            f"this machine ends a product of half-precision matrices with {killed_by}; set "
+            "training.precision to fp32, or the environment variable ONEDNN_MAX_CPU_ISA to "
+            "AVX512_CORE_FP16"
+        )
 
 
-def _check_half_products() -> None:
-    """Refuses half precision on virtual machines whose matrix units (AMX) kill their users."""
+def has_fast_bf16(device: torch.device) -> bool:
+    """Returns whether the device has units for products in bf16, and they are worth it."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    capabilities = torch.cpu.get_capabilities()
+    if not any(capabilities.get(unit) for unit in BF16_UNITS) or _killed_by_half_products():
+        return False
+    return measured_peak(device, "bf16") > WORTH_ROUNDING * measured_peak(device, "fp32")
+
+
+def _killed_by_half_products() -> str | None:
+    """Returns the signal by which virtual machines end whoever uses their matrix units (AMX)."""
     probe = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); a @ a"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=False)
-    if done.returncode < 0:
-        raise UserError(
-            f"this machine ends a product of half-precision matrices with "
-            f"{signal.Signals(-done.returncode).name}; set training.precision to fp32, or the "
-            "environment variable ONEDNN_MAX_CPU_ISA to AVX512_CORE_FP16"
-        )
+    return signal.Signals(-done.returncode).name if done.returncode < 0 else None
 
 
 def memory_peak_bytes(device: torch.device) -> float:
@@ -92,7 +117,7 @@ def reset_memory_peak(device: torch.device) -> None:
 def measured_peak(device: torch.device, precision: str) -> float:
     """Returns floating-point operations a second of the fastest of some large matrix products."""
     width = WIDTH.get(device.type, WIDTH["cpu"])
-    factor = torch.randn(width, width, device=device).to(PRECISIONS[precision])
+    factor = torch.randn(width, width, device=device).to(DTYPES[precision])
     fastest_s = float("inf")
     begun = time.perf_counter()
     count = 0

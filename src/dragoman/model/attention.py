@@ -8,6 +8,11 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from dragoman.model.dropout import Dropout, has_rows, keep_mask
+from dragoman.model.products import Linear
+
+FAST_SOFTMAX_LENGTH = 16
+"""Below the width of a vector register, torch's softmax computes one number at a time: 14 take 7
+times as long as the same in steps over all rows (AVX-512, docs/log.md)."""
 
 
 class KeysValues(NamedTuple):
@@ -116,7 +121,7 @@ class _DroppedAttention(torch.autograd.Function):
         scores = torch.bmm(query, key.mT).mul_(query.shape[-1] ** -0.5)
         if mask is not None:
             scores.view_as(keep_BHLS).masked_fill_(~mask, -torch.inf)
-        weights, keep = scores.softmax(dim=-1), keep_BHLS.flatten(0, 1)
+        weights, keep = _softmax(scores), keep_BHLS.flatten(0, 1)
         kept = torch.mul(weights, keep, out=scores)
         ctx.save_for_backward(query, key, value, weights, keep)
         ctx.scale = scale
@@ -129,7 +134,7 @@ class _DroppedAttention(torch.autograd.Function):
         gradient = gradient_BHLK.flatten(0, 1) * ctx.scale
         of_value = torch.bmm((weights * keep).mT, gradient)
         of_weights = torch.bmm(gradient, value.mT).mul_(keep)
-        of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
+        of_scores = _softmax_gradient(of_weights, weights)
         of_scores.mul_(query.shape[-1] ** -0.5)
         of_query, of_key = torch.bmm(of_scores, key), torch.bmm(of_scores.mT, query)
         batch, heads = gradient_BHLK.shape[:2]
@@ -137,8 +142,23 @@ class _DroppedAttention(torch.autograd.Function):
         return *(each.view(batch, heads, *each.shape[1:]) for each in of_inputs), None, None, None
 
 
-def _projection(width: int, parts: int = 1) -> nn.Linear:
-    linear = nn.Linear(width, parts * width, bias=False)
+def _softmax(scores_NLS: Tensor) -> Tensor:
+    """Returns the softmax over the last dimension, which may overwrite the scores."""
+    if scores_NLS.shape[-1] >= FAST_SOFTMAX_LENGTH:
+        return scores_NLS.softmax(dim=-1)
+    weights = scores_NLS.sub_(scores_NLS.amax(dim=-1, keepdim=True)).exp_()
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+def _softmax_gradient(gradient_NLS: Tensor, weights_NLS: Tensor) -> Tensor:
+    if weights_NLS.shape[-1] >= FAST_SOFTMAX_LENGTH:
+        return torch._softmax_backward_data(gradient_NLS, weights_NLS, -1, weights_NLS.dtype)
+    product = gradient_NLS * weights_NLS
+    return product.addcmul_(weights_NLS, product.sum(dim=-1, keepdim=True), value=-1)
+
+
+def _projection(width: int, parts: int = 1) -> Linear:
+    linear = Linear(width, parts * width, bias=False)
     # Xavier's bound for each part on its own, as if the parts had not been fused.
     bound = (6 / (2 * width)) ** 0.5
     nn.init.uniform_(linear.weight, -bound, bound)
@@ -151,6 +171,6 @@ def _split_heads(x: Tensor, parts: int, heads: int) -> list[Tensor]:
     return list(split)
 
 
-def _join_heads(x_BHLK: Tensor, output: nn.Linear) -> Tensor:
+def _join_heads(x_BHLK: Tensor, output: Linear) -> Tensor:
     joined: Tensor = output(x_BHLK.transpose(1, 2).flatten(2))
     return joined

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.batches.collate import Batch
+from dragoman.model.products import factor_dtype
 from dragoman.model.r_drop import consistent_cross_entropy, doubled
 from dragoman.model.size import FP32_BYTES
 from dragoman.model.transformer import Transformer
@@ -45,7 +46,7 @@ class Objective(nn.Module):
         hidden_BTD = self.model(batch.source_BS, batch.source_mask, batch.target_in_BT)
         hidden_ND = hidden_BTD.flatten(0, 1).index_select(0, batch.token_positions_N)
         if passes_twice:
-            hidden_2ND, weight_VD = in_autocast(hidden_ND, self.model.output_weight)
+            hidden_2ND, weight_VD = _rounded(hidden_ND, self.model.output_weight)
             smoothing, chunk_bytes = self.label_smoothing, _chunk_bytes(hidden_2ND)
             return LossSums(
                 *consistent_cross_entropy(
@@ -62,18 +63,16 @@ def smoothed_cross_entropy(
     hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, smoothing: float
 ) -> LossSums:
     """Returns sums over N of the loss against (1 - smoothing) on the target plus a uniform rest."""
-    hidden_ND, weight_VD = in_autocast(hidden_ND, weight_VD)
+    hidden_ND, weight_VD = _rounded(hidden_ND, weight_VD)
     sums = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         hidden_ND, weight_VD, target_N, smoothing
     )
     return LossSums(*sums)
 
 
-def in_autocast(hidden_ND: Tensor, weight_VD: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns both in the precision of autocast, which does not reach into our own functions."""
-    if not torch.is_autocast_enabled(hidden_ND.device.type):
-        return hidden_ND, weight_VD
-    dtype = torch.get_autocast_dtype(hidden_ND.device.type)
+def _rounded(hidden_ND: Tensor, weight_VD: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns both as factors of products have to be."""
+    dtype = factor_dtype(hidden_ND.device.type)
     return hidden_ND.to(dtype), weight_VD.to(dtype)
 
 

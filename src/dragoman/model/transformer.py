@@ -8,12 +8,12 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from dragoman.config import ModelSettings
 from dragoman.model.attention import CrossAttention, KeysValues, SelfAttention
 from dragoman.model.dropout import Dropout
+from dragoman.model.products import Linear, linear
 
 
 @dataclass(frozen=True)
@@ -198,12 +198,12 @@ class FeedForward(nn.Module):
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(settings.width)
-        self.inner = nn.Linear(settings.width, settings.filter)
-        self.outer = nn.Linear(settings.filter, settings.width)
+        self.inner = Linear(settings.width, settings.filter)
+        self.outer = Linear(settings.filter, settings.width)
         self.dropout = Dropout(settings.activation_dropout)
-        for linear in (self.inner, self.outer):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+        for layer in (self.inner, self.outer):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
 
     def forward(self, x_BLD: Tensor) -> Tensor:
         # Without the batch's two dimensions, products are no views, in which autograd would have
@@ -211,7 +211,7 @@ class FeedForward(nn.Module):
         x_ND = self.norm(x_BLD).flatten(0, 1)
         inner_NF, factor = self.dropout.relu(self.inner(x_ND))
         weight = self.outer.weight if factor == 1.0 else self.outer.weight * factor
-        return functional.linear(inner_NF, weight, self.outer.bias).view_as(x_BLD)
+        return linear(inner_NF, weight, self.outer.bias).view_as(x_BLD)
 
 
 def _layers(kind: type[_Layer], settings: ModelSettings, count: int) -> Sequence[_Layer]:

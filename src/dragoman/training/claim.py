@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from dragoman.checkpoints.run_id import known_id, run_id
 from dragoman.config import Config, as_before_accumulation, dump_config, load_config
@@ -148,7 +148,7 @@ def as_found(run: RunDir, config: Config) -> Config:
     """Returns the config with the number that the run has found where it says auto, if it has."""
     if config.training.micro_batch_tokens != "auto":
         return config
-    return with_micro_batch(config, found_before(run) or "auto")
+    return config.with_training(micro_batch_tokens=found_before(run) or "auto")
 
 
 def write_found(run: RunDir) -> None:
@@ -156,11 +156,6 @@ def write_found(run: RunDir) -> None:
     before = load_config(run.config)
     if (now := as_found(run, before)) != before:
         write_whole(run.config, dump_config(now))
-
-
-def with_micro_batch(config: Config, tokens: int | Literal["auto"]) -> Config:
-    training = config.training.model_copy(update={"micro_batch_tokens": tokens})
-    return config.model_copy(update={"training": training})
 
 
 def incompatible_changes(before: Config, now: Config) -> list[tuple[str, Any, Any]]:

@@ -17,15 +17,11 @@ from dragoman.batches.plan import Lengths
 from dragoman.batches.subword_dropout import widest
 from dragoman.config import Config
 from dragoman.distributed.consensus import all_or_none
-from dragoman.distributed.devices import (
-    PRECISIONS,
-    check_precision,
-    memory_peak_bytes,
-    reset_memory_peak,
-)
+from dragoman.distributed.devices import memory_peak_bytes, reset_memory_peak
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
 from dragoman.model.memory import USED_SHARE, no_room, room_on_cpu
+from dragoman.model.products import computing_in
 from dragoman.model.size import size_of
 from dragoman.rundir import RunDir
 from dragoman.shards.files import PairIds, Shards
@@ -37,7 +33,7 @@ from dragoman.training.batch_plan import (
     micro_batch_for,
     subword_dropout_of,
 )
-from dragoman.training.claim import found_before, with_micro_batch
+from dragoman.training.claim import found_before
 from dragoman.training.updater import initial_model
 
 logger = logging.getLogger(__name__)
@@ -58,6 +54,8 @@ class Room(NamedTuple):
 def find_micro_batch(config: Config, run: RunDir, prepared: PreparedData, group: Group) -> Config:
     """Returns the config with a number where it was auto, the same on every rank.
 
+    Its precision is one that all ranks have.
+
     Collective: every rank must call.
     """
     if config.training.micro_batch_tokens != "auto":
@@ -65,12 +63,11 @@ def find_micro_batch(config: Config, run: RunDir, prepared: PreparedData, group:
     before = all_or_none(group, lambda: found_before(run))
     known = [tokens for tokens in group.gather(before) if tokens]
     if known:  # a host that is new to the run takes what the others have
-        return with_micro_batch(config, known[0])
+        return config.with_training(micro_batch_tokens=known[0])
     shards = all_or_none(group, lambda: prepared.shards("train"))
     lengths = all_or_none(group, lambda: _lengths(config, prepared, shards))
     if not len(lengths):  # refused when batches are planned
-        return with_micro_batch(config, config.training.micro_batch_limit)
-    all_or_none(group, lambda: check_precision(config.training.precision, group.device))
+        return config.with_training(micro_batch_tokens=config.training.micro_batch_limit)
     place = [group.host, str(group.device)]
     workers = group.gather(place).count(place)
     vocabulary = prepared.passport.vocabulary
@@ -81,7 +78,7 @@ def find_micro_batch(config: Config, run: RunDir, prepared: PreparedData, group:
     tokens = for_all_ranks(config, lengths, min(group.gather(found)), group.ranks, blocks)
     if group.leads:
         logger.info(f"training.micro_batch_tokens = {tokens}: the most that fits on every worker")
-    return with_micro_batch(config, tokens)
+    return config.with_training(micro_batch_tokens=tokens)
 
 
 def largest_that_fits(measure: Measure, least: int, most: int, fixed: int, room: int) -> int | None:
@@ -189,13 +186,10 @@ class _Trial:
 
     def measure(self, tokens: int) -> int | None:
         batch = worst_batch(self._longest, tokens // self._settings.passes)
-        precision = PRECISIONS[self._settings.precision]
         ran_out = False
         reset_memory_peak(self._device)
         try:
-            with torch.autocast(
-                self._device.type, dtype=precision, enabled=precision is not torch.float32
-            ):
+            with computing_in(self._settings.precision, self._device.type):
                 smoothed = self._objective(batch.to(self._device)).smoothed
             smoothed.backward()
         except (RuntimeError, MemoryError) as error:

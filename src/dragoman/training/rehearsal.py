@@ -31,7 +31,7 @@ from dragoman.batches.shapes import (
 from dragoman.config import Config, parse_config
 from dragoman.distributed.allocator import keep_freed_memory
 from dragoman.distributed.consensus import all_or_none
-from dragoman.distributed.devices import check_precision, memory_peak_bytes
+from dragoman.distributed.devices import agreed_precision, memory_peak_bytes
 from dragoman.distributed.group import Group, join
 from dragoman.errors import RunError
 from dragoman.model.loss import Objective
@@ -96,7 +96,8 @@ def rehearse(order: Order, report: Report) -> None:
     with join(config.training.device) as group:
         report({"phase": "joined"})
         hosts = group.gather(group.host)
-        all_or_none(group, lambda: check_precision(config.training.precision, group.device))
+        precision = agreed_precision(config.training.precision, group)
+        config = config.with_training(precision=precision)
         all_or_none(
             group,
             lambda: check_memory_for(config, order.vocabulary, hosts.count(group.host), group),

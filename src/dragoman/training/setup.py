@@ -12,7 +12,7 @@ from dragoman.checkpoints.folders import make_room
 from dragoman.checkpoints.places import remove_old_marks
 from dragoman.config import Config
 from dragoman.distributed.consensus import all_or_none
-from dragoman.distributed.devices import check_precision, device_found
+from dragoman.distributed.devices import agreed_precision, device_found
 from dragoman.distributed.group import Group
 from dragoman.errors import LostPeerError, UserError
 from dragoman.model.loss import Objective
@@ -92,8 +92,11 @@ def start(
         if config.training.subword_dropout:  # refused before anything is written
             all_or_none(group, lambda: subword_dropout_of(prepared.tokenizer(), config.training))
         group.on_rank_0(lambda: join_mirror(config, run))
+        asked = config.training.precision
+        config = config.with_training(precision=agreed_precision(asked, group))
         config = find_micro_batch(config, run, prepared, group)
-        run_id = claim_on_every_host(run, config, group)
+        # A run that leaves the precision to the machines may go on where they have another one.
+        run_id = claim_on_every_host(run, config.with_training(precision=asked), group)
         all_or_none(group, lambda: refuse_newer_format(run, newest_format(run)))
         group.on_rank_0(lambda: at_end.enter_context(locked(run)))
         roots = roots_of(run, config.checkpoints)
@@ -106,7 +109,6 @@ def start(
         writer = rank_writer(group.host, group.rank)
         at_end.enter_context(kept_log(run, writer, secrets, command))
         data = open_training_data(prepared, config, group, arrival)
-        all_or_none(group, lambda: check_precision(config.training.precision, group.device))
         hosts = group.gather(group.host)
         workers_here = hosts.count(group.host)
         all_or_none(

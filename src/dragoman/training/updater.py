@@ -13,9 +13,9 @@ from torch import nn
 from dragoman.batches.collate import Batch, cut
 from dragoman.batches.loader import StepBatches
 from dragoman.config import Config, SyncSettings
-from dragoman.distributed.devices import PRECISIONS
 from dragoman.distributed.group import Group
 from dragoman.model.loss import Objective
+from dragoman.model.products import computing_in
 from dragoman.model.transformer import Transformer
 from dragoman.sync import (
     Islands,
@@ -95,7 +95,7 @@ class Updater:
         self._update: tuple[Mark, Mark] | None = None
         self.update_s = 0.0
         """Of the last update; on a GPU, of the one before: a step begins while it is being made."""
-        self.optimizer = Optimizer(objective.model, config.optimizer)
+        self.optimizer = Optimizer(objective.model, config.optimizer, config.training.precision)
         self.scaler = (
             torch.amp.GradScaler(  # passes everything through unless the precision is fp16
                 group.device.type, enabled=config.training.precision == "fp16"
@@ -285,12 +285,9 @@ class Updater:
     def _accumulate(
         self, batch: Batch, is_last: bool, summed_tokens: int, passes: list[_Pass]
     ) -> torch.Tensor:
-        precision = PRECISIONS[self.config.training.precision]
         self._group.pulse.enter("forward")
         begun = self._stopwatch.mark()
-        with torch.autocast(
-            self._group.device.type, dtype=precision, enabled=precision is not torch.float32
-        ):
+        with computing_in(self.config.training.precision, self._group.device.type):
             smoothed = self.sync.forward(batch, is_last).smoothed
         self._group.pulse.enter("backward")
         between = self._stopwatch.mark()

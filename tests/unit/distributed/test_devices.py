@@ -56,6 +56,25 @@ def test_a_process_remembers_the_most_memory_it_had():
     assert devices.memory_peak_bytes(CPU) >= after
 
 
+@pytest.mark.parametrize(
+    ("units", "killed_by", "speedup", "precision"),
+    [
+        ({"amx_bf16": True}, None, 4.0, "bf16"),
+        ({"avx512_bf16": True}, None, 1.2, "fp32"),
+        ({"amx_bf16": True}, "SIGILL", 4.0, "fp32"),
+        ({}, None, 4.0, "fp32"),
+    ],
+)
+def test_auto_takes_bf16_where_its_units_are_faster(
+    monkeypatch, units, killed_by, speedup, precision
+):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: units)
+    monkeypatch.setattr(devices, "_killed_by_half_products", lambda: killed_by)
+    peaks_of = {"fp32": 1.0, "bf16": speedup}
+    monkeypatch.setattr(devices, "measured_peak", lambda device, kind: peaks_of[kind])
+    assert devices.agreed_precision("auto", Group(0, 1, 0, CPU)) == precision
+
+
 def test_a_device_without_bf16_is_named_with_what_it_has(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla V100")

@@ -1,7 +1,12 @@
 import pytest
 import torch
 
-from dragoman.model.attention import CrossAttention, SelfAttention
+from dragoman.model.attention import (
+    CrossAttention,
+    SelfAttention,
+    _softmax,
+    _softmax_gradient,
+)
 from dragoman.model.dropout import keep_mask
 
 WIDTH, HEADS = 16, 4
@@ -121,3 +126,16 @@ def test_fused_projections_begin_as_narrow_as_single_ones():
     bound = (6 / 512) ** 0.5
     largest = attention.query_key_value.weight.abs().max().item()
     assert 0.99 * bound < largest <= bound
+
+
+@pytest.mark.parametrize("length", [1, 2, 15, 16, 17])
+def test_the_softmax_of_few_and_of_many_scores_is_that_of_torch(length):
+    scores = 30 * torch.randn(4, 3, length)
+    scores[0, 0, 1:] = -torch.inf
+    expected = scores.clone().requires_grad_()
+    weights = expected.softmax(dim=-1)
+    gradient = torch.randn_like(scores)
+    weights.backward(gradient)
+    found = _softmax(scores)
+    assert torch.allclose(found, weights, atol=1e-6)
+    assert torch.allclose(_softmax_gradient(gradient, found), expected.grad, atol=1e-6)

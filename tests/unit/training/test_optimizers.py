@@ -226,6 +226,24 @@ def test_muon_in_fp32_is_that_of_torch_up_to_the_rounding_of_bf16(shape):
     )
 
 
+def test_muon_takes_matrices_of_one_shape_together_in_bf16():
+    torch.manual_seed(1)
+    shapes = [(48, 32), (32, 48), (48, 32), (32, 32), (48, 32)]
+    starts = [torch.randn(shape) for shape in shapes]
+    gradients = [torch.randn(shape) for shape in shapes]
+    moved = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        weights = [torch.nn.Parameter(start.clone()) for start in starts]
+        optimizer = Muon(weights, dtype=dtype, lr=0.1, adjust_lr_fn="match_rms_adamw")
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient
+        optimizer.step()
+        moved[dtype] = [w.detach() - start for w, start in zip(weights, starts, strict=True)]
+    for exact, rounded in zip(*moved.values(), strict=True):
+        assert (exact - rounded).norm() < 0.2 * exact.norm()  # measured 0.05
+        assert not torch.equal(exact, rounded)
+
+
 @pytest.mark.parametrize("shape", [(48, 32), (32, 48)])
 def test_an_orthogonalized_matrix_has_singular_values_near_one(shape):
     torch.manual_seed(1)
