@@ -177,6 +177,7 @@ def _write_job(bench: Bench, setting: Setting, steps: int, loops: Sequence[str] 
         "residual": setting.residual,
         "attention": setting.attention,
         "activation": setting.activation,
+        "precision": setting.precision,
     }
     job.write_text(json.dumps(content))
     return job

@@ -74,7 +74,7 @@ def ratio_table(setting: str, rounds: Sequence[Round]) -> str:
         ratios = [
             one.measured[ours].tokens_per_s / one.measured[peer].tokens_per_s for one in rounds
         ]
-        aim = AIMS[setting].get(peer)
+        aim = AIMS.get(setting, {}).get(peer)
         cells = [*(f"{ratio:.2f}" for ratio in ratios), spread(ratios, ".2f")]
         rows.append([f"{NAMES[ours]} / {NAMES[peer]}", *cells, verdict(ratios, aim)])
     titles = [f"round {number}" for number in range(1, len(rounds) + 1)]

@@ -1,4 +1,4 @@
-"""What every candidate trains: the shape of the model, the batches, and the kinds of dropout."""
+"""What every candidate trains: the model's shape, the batches, the dropout, the precision."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ WARM_UP_STEPS = 1
 
 
 class Setting(NamedTuple):
-    """One share for each kind of dropout."""
+    """One share for each kind of dropout, and what products are computed in."""
 
     name: str
     residual: float
@@ -22,9 +22,12 @@ class Setting(NamedTuple):
     """On attention weights."""
     activation: float
     """Inside the feed-forward layers."""
+    precision: str = "fp32"
 
 
 SETTINGS = {
     "residual": Setting("residual dropout only", 0.1, 0.0, 0.0),
     "all": Setting("residual, attention and activation dropout", 0.1, 0.1, 0.1),
+    "residual-bf16": Setting("residual dropout only, in bf16", 0.1, 0.0, 0.0, "bf16"),
+    "all-bf16": Setting("all kinds of dropout, in bf16", 0.1, 0.1, 0.1, "bf16"),
 }

@@ -88,6 +88,7 @@ def training_overrides(text: Text, setting: Setting, steps: int) -> list[str]:
         "model.activation_dropout": setting.activation,
         "training.tokens_per_update": text.tokens_per_update,
         "training.steps": steps,
+        "training.precision": setting.precision,
     }
     return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
 

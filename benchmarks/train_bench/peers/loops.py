@@ -10,6 +10,8 @@ its library only when it is built, so that a single one pays for nothing else.
 import json
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -39,16 +41,20 @@ class Pairs(NamedTuple):
 
 Loss = Callable[[Pairs], Tensor]
 """Mean of the label-smoothed cross-entropy over the target tokens of a batch."""
+Precision = Callable[[], AbstractContextManager[object]]
+"""Makes the context in which a loss is computed."""
 
 
 class Loop:
-    def __init__(self, model: nn.Module, loss: Loss) -> None:
+    def __init__(self, model: nn.Module, loss: Loss, precision: Precision) -> None:
         self.model = model.train()
-        self._loss = loss
+        self._loss, self._precision = loss, precision
         self._optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
 
     def step(self, pairs: Pairs) -> None:
-        self._loss(pairs).backward()
+        with self._precision():
+            loss = self._loss(pairs)
+        loss.backward()
         self._optimizer.step()
         self._optimizer.zero_grad()
 
@@ -96,6 +102,7 @@ def build_ours(job: SimpleNamespace) -> Loop:
     from dragoman.batches.collate import Batch  # noqa: PLC0415
     from dragoman.config import ModelSettings  # noqa: PLC0415
     from dragoman.model.loss import Objective  # noqa: PLC0415
+    from dragoman.model.products import computing_in  # noqa: PLC0415
     from dragoman.model.transformer import Transformer  # noqa: PLC0415
 
     shape = {
@@ -126,7 +133,7 @@ def build_ours(job: SimpleNamespace) -> Loop:
         smoothed: Tensor = objective(batch).smoothed / pairs.tokens
         return smoothed
 
-    return Loop(objective, loss)
+    return Loop(objective, loss, partial(computing_in, job.precision, "cpu"))
 
 
 def build_hugging_face(job: SimpleNamespace) -> Loop:
@@ -135,7 +142,7 @@ def build_hugging_face(job: SimpleNamespace) -> Loop:
     def loss(pairs: Pairs) -> Tensor:
         return marian_loss(model, pairs, job.label_smoothing)
 
-    return Loop(model, loss)
+    return Loop(model, loss, autocast(job))
 
 
 def marian_model(job: SimpleNamespace, encoder_layers: int, decoder_layers: int) -> nn.Module:
@@ -181,7 +188,18 @@ def marian_loss(model: nn.Module, pairs: Pairs, label_smoothing: float) -> Tenso
 
 def build_torch(job: SimpleNamespace) -> Loop:
     model = TorchTransformer(job)
-    return Loop(model, lambda pairs: _cross_entropy(model(pairs), pairs, job.label_smoothing))
+    loss = partial(_torch_loss, model, job.label_smoothing)
+    return Loop(model, loss, autocast(job))
+
+
+def _torch_loss(model: nn.Module, label_smoothing: float, pairs: Pairs) -> Tensor:
+    return _cross_entropy(model(pairs), pairs, label_smoothing)
+
+
+def autocast(job: SimpleNamespace) -> Precision:
+    """Returns how plain loops compute in bf16."""
+    is_half = job.precision == "bf16"
+    return partial(torch.autocast, "cpu", dtype=torch.bfloat16, enabled=is_half)
 
 
 class TorchTransformer(nn.Module):
