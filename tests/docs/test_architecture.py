@@ -17,6 +17,7 @@ BASE = {
     "jsonfile",
     "rundir",
     "console",
+    "cores",
     "recipes",
     "telemetry",
     "version",

@@ -17,12 +17,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from dragoman.check import bandwidth, describe, disk
 from dragoman.cluster.ssh import send_message
 from dragoman.cluster.zygote import ignore_signals
-from dragoman.distributed.launchers import allowed_cores
+from dragoman.cores import usable_cores
 from dragoman.errors import DragomanError, RunError
 
 SILENCE_S = 30.0
@@ -40,7 +38,7 @@ class Gemm:
     def warm_up(self, order: dict[str, Any]) -> Answers:
         """Starts as many processes as training would, with as many threads; they take seconds."""
         count, is_cuda = order["workers"], order["device"] == "cuda"
-        cores = min(allowed_cores(), psutil.cpu_count(logical=False) or allowed_cores())
+        cores = usable_cores()
         program = [sys.executable, "-m", "dragoman.check.gemm"]
         threads = {"OMP_NUM_THREADS": str(max(1, cores // count))}
         self._workers = [

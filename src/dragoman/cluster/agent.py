@@ -31,7 +31,8 @@ from dragoman.cluster.job import STOP, Job
 from dragoman.cluster.relay import RecordSender, Relay
 from dragoman.cluster.zygote import Zygote, ignore_signals, signal_name
 from dragoman.console import console_output
-from dragoman.distributed.launchers import allowed_cores, host_name, worker_variables
+from dragoman.cores import usable_cores
+from dragoman.distributed.launchers import host_name, worker_variables
 from dragoman.distributed.stop_reason import StopReason
 from dragoman.errors import DragomanError, UserError, storage_errors
 from dragoman.rundir import RunDir, write_whole
@@ -411,7 +412,7 @@ class Agent:
 
 def environment_of(job: Job) -> dict[str, str]:
     """Returns the environment of the zygote, some of which libraries read when they are loaded."""
-    cores = min(allowed_cores(), psutil.cpu_count(logical=False) or allowed_cores())
+    cores = usable_cores()
     defaults = {
         "OMP_NUM_THREADS": str(max(1, cores // job.workers)),
         # Its warnings are about names that it could not look up, for addresses that we gave it.

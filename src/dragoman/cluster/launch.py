@@ -24,7 +24,7 @@ from dragoman.cluster.job import Job, stop_line
 from dragoman.cluster.probe import cuda_devices
 from dragoman.cluster.worker_log import WorkerLog
 from dragoman.cluster.zygote import signal_name
-from dragoman.distributed.launchers import allowed_cores
+from dragoman.cores import allowed_cores
 from dragoman.distributed.stop_reason import reason_of_signal, stop_signals
 from dragoman.errors import RunError, UserError
 from dragoman.rundir import RunDir

@@ -12,7 +12,7 @@ import psutil
 
 from dragoman import __version__
 from dragoman.cluster.ssh import answer
-from dragoman.distributed.launchers import allowed_cores
+from dragoman.cores import allowed_cores
 from dragoman.errors import DragomanError, storage_errors
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
 from dragoman.version import code_hash

@@ -14,9 +14,9 @@ from typing import Any
 
 import ctranslate2
 import numpy as np
-import psutil
 
 from dragoman.config import DecodingSettings
+from dragoman.cores import usable_cores
 from dragoman.decoding.engine import Device, Hypothesis, Precision, length_limit
 from dragoman.errors import UserError
 from dragoman.tokenizer import Ids, Tokenizer
@@ -140,6 +140,4 @@ def _threads() -> int:
         named = os.environ.get(name, "").split(",")[0].strip()
         if named.isdecimal() and int(named):
             return int(named)
-    has_affinity = hasattr(os, "sched_getaffinity")
-    allowed = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    return min(allowed, psutil.cpu_count(logical=False) or allowed)
+    return usable_cores()

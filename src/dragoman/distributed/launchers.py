@@ -47,16 +47,6 @@ def place(variables: Mapping[str, str] = os.environ) -> Place:
     return Place()
 
 
-def allowed_cores() -> int:
-    """Returns the processor cores that processes like this one may use.
-
-    Containers, Slurm and taskset often leave a process fewer than there are.
-    """
-    if hasattr(os, "sched_getaffinity"):  # Linux
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def host_name(variables: Mapping[str, str] = os.environ) -> str:
     """Returns what this host is called in all records: as the user named it, where it was named."""
     return variables.get(HOST_NAME) or socket.gethostname()

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dragoman.config import DecodingSettings
@@ -120,14 +119,6 @@ class SideProcess:
         self._errors.seek(max(0, size - MOST_ERROR_BYTES))
         lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         return f"failed: {lines[-1] if lines else f'exit code {code}'}"
-
-
-def usable_cores() -> int:
-    """Returns the cores of this host that processes like this one may use, twins counted once."""
-    with suppress(AttributeError):  # only Linux can restrict them
-        allowed = len(os.sched_getaffinity(0))
-        return min(allowed, psutil.cpu_count(logical=False) or allowed)
-    return psutil.cpu_count(logical=False) or os.cpu_count() or 1
 
 
 def idle_cores(cores: int, workers: int, worker_threads: int) -> int:

@@ -21,7 +21,8 @@ from dragoman.check.rehearsal import MOST_SHAPES, STEPS, rehearse_here
 from dragoman.check.result import CheckResult, Collective, Computing, HostFacts
 from dragoman.cluster.probe import cuda_devices
 from dragoman.config import Config
-from dragoman.distributed.launchers import allowed_cores, host_name
+from dragoman.cores import allowed_cores
+from dragoman.distributed.launchers import host_name
 from dragoman.errors import DragomanError
 from dragoman.forecast.computing import operations_of, passes_of
 from dragoman.forecast.quantity import assumed

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from dragoman.config import Config, PhrasebookSource
+from dragoman.cores import allowed_cores
 from dragoman.corpus.cleaning import EXAMPLES_KEPT
 from dragoman.corpus.pair import Pair
 from dragoman.corpus.sources import Split, read_source, sources_of
@@ -134,13 +135,7 @@ def _current(plan: Plan) -> PreparedData | None:
 def _cores(plan: Plan) -> int:
     phrases = sum(s.pairs for s in plan.config.data.train if isinstance(s, PhrasebookSource))
     size = sum(file.bytes for file in plan.inputs) + 100 * phrases
-    return max(1, min(_usable_cores(), size // BYTES_WORTH_A_PROCESS))
-
-
-def _usable_cores() -> int:
-    with suppress(AttributeError):  # only Linux can restrict them
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return max(1, min(allowed_cores(), size // BYTES_WORTH_A_PROCESS))
 
 
 def _join(plan: Plan, workers: Workers) -> PreparedData:

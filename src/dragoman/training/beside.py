@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 
 from dragoman.config import Config
+from dragoman.cores import usable_cores
 from dragoman.decoding.torch_engine import TorchEngine
 from dragoman.decoding.trained import Chosen, load_model
 from dragoman.distributed.group import Group
@@ -23,7 +24,6 @@ from dragoman.evaluation.beside import (
     ScoreRequest,
     SideProcess,
     idle_cores,
-    usable_cores,
 )
 from dragoman.evaluation.checkpoint_scorer import score_checkpoint
 from dragoman.rundir import RunDir

@@ -122,8 +122,7 @@ def test_what_the_user_has_set_and_what_the_job_says_wins(monkeypatch):
 
 def test_workers_share_the_cores_that_they_may_use(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(agent_module.psutil, "cpu_count", lambda logical: 16)
-    monkeypatch.setattr(agent_module, "allowed_cores", lambda: 4)
+    monkeypatch.setattr(agent_module, "usable_cores", lambda: 4)
     assert environment_of(Job([], 2, ""))["OMP_NUM_THREADS"] == "2"
 
 

@@ -5,7 +5,7 @@ from digits_language import write_recipe
 from dragoman.cluster.preflight import Facts
 from dragoman.cluster.probe import data_hash, facts
 from dragoman.config import load_config
-from dragoman.distributed.launchers import allowed_cores
+from dragoman.cores import allowed_cores
 from dragoman.preparation import prepare
 from dragoman.version import code_hash
 

@@ -1,4 +1,3 @@
-import os
 import socket
 
 import pytest
@@ -6,7 +5,6 @@ import pytest
 from dragoman.distributed.launchers import (
     HOST_NAME,
     Place,
-    allowed_cores,
     first_host,
     host_name,
     place,
@@ -103,13 +101,3 @@ def test_ports_of_jobs_are_not_privileged_and_differ():
 def test_a_host_goes_by_the_name_that_its_user_gave_it():
     assert host_name({HOST_NAME: "203.0.113.5"}) == "203.0.113.5"
     assert host_name({}) == socket.gethostname()
-
-
-def test_only_cores_count_that_a_process_may_use():
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(allowed)})
-    try:
-        assert allowed_cores() == 1
-    finally:
-        os.sched_setaffinity(0, allowed)
-    assert allowed_cores() == len(allowed)

@@ -6,7 +6,7 @@ from unit.evaluation.score_answer import ANSWER
 
 from dragoman.config import DecodingSettings
 from dragoman.errors import RunError
-from dragoman.evaluation.beside import ScoreRequest, SideProcess, idle_cores, usable_cores
+from dragoman.evaluation.beside import ScoreRequest, SideProcess, idle_cores
 
 
 @pytest.fixture
@@ -74,7 +74,3 @@ def test_a_process_that_is_not_wanted_any_more_is_ended(request_of_step_5):
 )
 def test_cores_that_do_not_train_are_idle_and_one_is_shared_at_least(cores, workers, threads, idle):
     assert idle_cores(cores, workers, threads) == idle
-
-
-def test_this_machine_has_cores():
-    assert 1 <= usable_cores() <= psutil.cpu_count()
