@@ -28,7 +28,7 @@ from dragoman.report.write import read_report
 from dragoman.rundir import RunDir
 from dragoman.shards import arrival as arrival_module
 from dragoman.shards.remote import fetch_beginning, publish
-from dragoman.storage import Store, parse_address
+from dragoman.storage import Patience, Store, parse_address
 from dragoman.telemetry.events import StepDone
 from dragoman.training import data as data_module
 from dragoman.training.interruption import Interruption
@@ -314,6 +314,34 @@ def test_two_workers_that_wait_for_data_stop_together(made, tmp_path):
     assert process.returncode == 75, sentences
     assert done == list(range(1, len(done) + 1))
     assert (run.checkpoints / "latest").resolve().name == f"step-{done[-1]:08}"
+
+
+def test_a_server_that_is_away_for_longer_than_a_start_would_wait_costs_nothing(
+    made, straight, tmp_path, monkeypatch
+):
+    recipe, prepared, _ = made
+    for name in [name for name in os.environ if name.startswith(PREFIXES)]:
+        monkeypatch.delenv(name)
+    with s3_server() as port, proxy_to(port) as proxy:
+        for name, value in credentials(proxy.port).items():
+            monkeypatch.setenv(name, value)
+        make_bucket(port, "bucket")
+        publish(prepared, Store(parse_address("s3://bucket/digits")))
+        settings = {"data__prepared": str(tmp_path / "here"), "training__steps": STEPS}
+        run, config = RunDir(tmp_path / "run"), streamed(recipe, "s3://bucket/digits", **settings)
+
+        def go_away():
+            proxy.is_closed, proxy.cut_after = True, 0
+            threading.Thread(target=come_back).start()
+
+        def come_back():
+            wait_until(lambda: proxy.refusals > Patience().retries + 1)
+            proxy.heal()
+
+        after(2, go_away, monkeypatch)
+        assert train(config, run).state == "finished"
+    assert proxy.refusals > Patience().retries + 1
+    assert_same_bits(straight, run)
 
 
 def test_a_real_object_server_gives_the_same_bits(made, straight, tmp_path, monkeypatch, counted):

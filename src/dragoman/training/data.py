@@ -15,7 +15,7 @@ from dragoman.shards.arrival import Arrival
 from dragoman.shards.files import Shards
 from dragoman.shards.passport import PreparedData
 from dragoman.shards.remote import fetch_beginning, fetching
-from dragoman.storage import Store, parse_address
+from dragoman.storage import Patience, Store, parse_address
 from dragoman.tokenizer import Tokenizer
 from dragoman.training.batch_plan import (
     blocks_in,
@@ -25,6 +25,9 @@ from dragoman.training.batch_plan import (
     subword_dropout_of,
 )
 from dragoman.training.interruption import Interruption, StoppedError, unless_stopped
+
+PATIENCE = Patience(retries=100, retry_s=300.0)
+"""With a store that a run has read from before: it is more likely restarted than wrong."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +66,17 @@ def open_prepared(
     folder, address = config.prepared_folder, config.data.prepared_from
     fetches = bool(address) and group.local_rank == 0
 
-    def open_store() -> Store | None:
+    def open_store(patience: Patience) -> Store | None:
         if not fetches:
             return None
-        store = Store(parse_address(address))
-        at_end.enter_context(fetching(folder))
+        store = Store(parse_address(address), patience)
         at_end.callback(store.close)  # before another process may fetch
         return store
+
+    def begin() -> Store | None:
+        if fetches:
+            at_end.enter_context(fetching(folder))
+        return open_store(Patience())
 
     def fetch(work: Callable[[], object]) -> None:
         what = f"prepared data from {address}"
@@ -77,7 +84,7 @@ def open_prepared(
         if any(group.gather(fetches and interruption.is_requested)):
             raise StoppedError
 
-    store = all_or_none(group, open_store)
+    store = all_or_none(group, begin)
     fetch(lambda: fetch_beginning(store, folder) if store else None)
     prepared = all_or_none(group, lambda: PreparedData.open(folder))
     if not any(group.gather(bool(address))):
@@ -92,7 +99,7 @@ def open_prepared(
             folder,
             [[shards.token_files[number] for number in block.shards] for block in blocks],
             prepared.passport.vocabulary,
-            store,
+            open_store(PATIENCE),
             # What was prepared here is not removed: it may be the only copy.
             config.data.prepared_max_bytes if prepared.is_fetched else 0,
         )
