@@ -47,8 +47,9 @@ def fetch_beginning(store: Store, folder: Path) -> PreparedData:
     The address is asked for nothing where nothing is missing. One process a host may do this, under
     `fetching`.
     """
-    for leftover in folder.glob(f"*/.*{ARRIVING}*"):
-        leftover.unlink(missing_ok=True)
+    for pattern in (f"*/.*{ARRIVING}*", "*/.*.part"):
+        for leftover in folder.glob(pattern):
+            leftover.unlink(missing_ok=True)
     here = PreparedData.open(folder) if (folder / PASSPORT_NAME).exists() else None
     is_fetched = (folder / FETCHED).exists()  # also by somebody who was stopped in the middle
     if here:

@@ -124,6 +124,16 @@ def test_text_of_a_passport_without_its_hash_is_taken_as_it_is(prepared, store, 
     assert here.text("test") == prepared.text("test")
 
 
+def test_parts_of_files_that_a_killed_start_has_left_are_removed(prepared, store, tmp_path):
+    folder = fetch_beginning(store, tmp_path / "here").folder
+    for name in (prepared.passport.tokenizer_file, prepared.passport.late_files[0].name):
+        path = folder / name
+        for left in (f".{path.name}-123.part", f"..{path.name}.arriving-123.part"):
+            (path.parent / left).write_bytes(b"half")
+    fetch_beginning(store, folder)
+    assert [path for path in names(folder) if "/." in path] == []
+
+
 def test_what_a_start_that_was_cut_off_has_left_is_compared_with_the_passport_of_the_next(
     prepared, store, tmp_path
 ):
