@@ -66,17 +66,14 @@ def open_prepared(
     folder, address = config.prepared_folder, config.data.prepared_from
     fetches = bool(address) and group.local_rank == 0
 
-    def open_store(patience: Patience) -> Store | None:
+    def open_stores() -> tuple[Store | None, Store | None]:
         if not fetches:
-            return None
-        store = Store(parse_address(address), patience)
-        at_end.callback(store.close)  # before another process may fetch
-        return store
-
-    def begin() -> Store | None:
-        if fetches:
-            at_end.enter_context(fetching(folder))
-        return open_store(Patience())
+            return None, None
+        stores = [Store(parse_address(address), each) for each in (Patience(), PATIENCE)]
+        at_end.enter_context(fetching(folder))
+        for store in stores:
+            at_end.callback(store.close)  # before another process may fetch
+        return stores[0], stores[1]
 
     def fetch(work: Callable[[], object]) -> None:
         what = f"prepared data from {address}"
@@ -84,7 +81,7 @@ def open_prepared(
         if any(group.gather(fetches and interruption.is_requested)):
             raise StoppedError
 
-    store = all_or_none(group, begin)
+    store, patient_store = all_or_none(group, open_stores)
     fetch(lambda: fetch_beginning(store, folder) if store else None)
     prepared = all_or_none(group, lambda: PreparedData.open(folder))
     if not any(group.gather(bool(address))):
@@ -99,7 +96,7 @@ def open_prepared(
             folder,
             [[shards.token_files[number] for number in block.shards] for block in blocks],
             prepared.passport.vocabulary,
-            open_store(PATIENCE),
+            patient_store,
             # What was prepared here is not removed: it may be the only copy.
             config.data.prepared_max_bytes if prepared.is_fetched else 0,
         )
@@ -108,8 +105,8 @@ def open_prepared(
         return arrival, blocks.index(first_block(blocks, config)) if blocks and samples else None
 
     arrival, sampled = all_or_none(group, arrange)
-    if sampled is not None:
-        fetch(lambda: arrival.fetch_now(sampled))
+    # On every rank: that their recipes ask for the same samples is seen later.
+    fetch(lambda: arrival.fetch_now(sampled) if sampled is not None else None)
     return prepared, arrival
 
 
