@@ -91,7 +91,7 @@ class Proxy:
         """Before each piece that goes to the server."""
         self.is_closed = False
         """Refuse everybody, as a network that is gone."""
-        self.cuts = 0
+        self.cuts = self.refusals = 0
         self._over = threading.Event()
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
@@ -121,6 +121,7 @@ class Proxy:
             except OSError:
                 return
             if self.is_closed:
+                self.refusals += 1
                 client.close()
             else:
                 self._start(self._serve, client)

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +24,8 @@ from rich.console import Console
 from rich.text import Text
 
 logger = logging.getLogger(__name__)
+
+WAIT_LOGGED_AFTER_S, WAIT_LOGGED_EVERY_S = 10.0, 60.0
 _all_logs = logging.getLogger("dragoman")
 
 QUIET_S = 2.0
@@ -341,6 +343,21 @@ def waiting(
     expected = max(1, round(expected_s)) if expected_s else None
     with Progress(title, "", expected, to_stderr) as progress, progress.ticking():
         yield
+
+
+class WaitLog:
+    """Logs that something has been waited for: after a while, and then again and again."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._next_at = self._begun + WAIT_LOGGED_AFTER_S
+
+    def show(self, what: Callable[[], str]) -> None:
+        """`what` is only asked for where a line is due."""
+        now = time.monotonic()
+        if now >= self._next_at:
+            self._next_at = now + WAIT_LOGGED_EVERY_S
+            logger.info(f"has waited for {duration(now - self._begun)} for {what()}")
 
 
 class StatusLine:

@@ -2,7 +2,8 @@
 
 import queue
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from dragoman.batches.amounts import Amounts, amounts_of
 from dragoman.batches.collate import Batch, collate
 from dragoman.batches.plan import BatchPlan, MicroBatch, share_out
 from dragoman.batches.subword_dropout import SubwordDropout, widest
+from dragoman.console import WaitLog
 from dragoman.distributed.group import Group
 from dragoman.shards.arrival import Arrival
 from dragoman.shards.files import PairIds, Shards
@@ -20,6 +22,8 @@ from dragoman.tokenizer import Tokenizer
 STEPS_AHEAD = 2
 POLL_S = 0.02
 """Between two looks for files that another process may fetch."""
+AGREED_EVERY_S = 1.0
+"""Between two exchanges of ranks of which some wait for files."""
 
 
 class StepBatches(NamedTuple):
@@ -59,7 +63,8 @@ class Loader:
         self._shards, self._plan, self._tokenizer, self._group = shards, plan, tokenizer, group
         self._dropout = dropout
         self._arrival, self._held_block = arrival, -1
-        self._first_step, self._taken_step = first_step, 0
+        self._first_step = self._next_step = first_step
+        self._awaited_block = -1
         self._ready: queue.Queue[StepBatches | Exception] = queue.Queue(STEPS_AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(
@@ -80,15 +85,43 @@ class Loader:
             self._ready.get_nowait()
         self._thread.join()
 
-    def next(self) -> StepBatches:
-        """Returns the work of the next step; called once all ranks are done with the last one."""
+    def next(self, is_asked_to_stop: Callable[[], bool] = lambda: False) -> StepBatches | None:
+        """Returns the work of the next step; called once all ranks are done with the last one.
+
+        None: a rank is asked to stop, and a rank lacks the shards of the step. Where they arrive
+        while steps are taken, this is collective: every rank must call.
+        """
         if self._arrival:
-            self._arrival.passed(self._taken_step)
+            self._arrival.passed(self._next_step - 1)
+            if not self._all_have_shards(self._arrival, is_asked_to_stop):
+                return None
         ready = self._ready.get()
         if isinstance(ready, Exception):
             raise ready
-        self._taken_step = ready.step
+        self._next_step = ready.step + 1
         return ready
+
+    def _all_have_shards(self, arrival: Arrival, is_asked_to_stop: Callable[[], bool]) -> bool:
+        """Waits until all ranks have the shards of the next step; False: some rank is asked to
+        stop before. A rank that waited on its own could neither be stopped nor save: the others
+        would be in the step already."""
+        block = self._plan.block_of(self._next_step)
+        log = WaitLog()
+        while block != self._awaited_block:
+            agreed_at = time.monotonic() + AGREED_EVERY_S
+            while (
+                not arrival.has(block) and not is_asked_to_stop() and time.monotonic() < agreed_at
+            ):
+                if self._group.local_rank == 0:
+                    log.show(lambda: f"{arrival.missing_of(block)}, for step {self._next_step:,}")
+                self._stopped.wait(POLL_S)
+            lacks, is_stopping = not arrival.has(block), is_asked_to_stop()
+            lacking, stopping = self._group.sums([float(lacks), float(is_stopping)])
+            if not lacking:
+                self._awaited_block = block
+            elif stopping:
+                return False
+        return True
 
     def _produce(self, step: int) -> None:
         while not self._stopped.is_set():

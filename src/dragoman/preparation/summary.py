@@ -8,6 +8,7 @@ import platform
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import sentencepiece
@@ -17,6 +18,7 @@ from dragoman.corpus.sources import Split, describe
 from dragoman.preparation.encoding import ShardFigures, SideFigures
 from dragoman.preparation.plan import HELD_OUT, Plan
 from dragoman.preparation.test_parts import pairs_of_sources, parts_of
+from dragoman.rundir import sha256_of
 from dragoman.shards.passport import Passport, Side, SourceRecord, SplitRecord
 from dragoman.tokenizer import Tokenizer
 
@@ -86,8 +88,8 @@ def _train_record(plan: Plan, figures: ShardFigures) -> SplitRecord:
         pairs_per_epoch=figures.pairs,
         dropped=dict(sum(dropped, Counter[str]())),
         sources=records,
-        source=_side("", bytes_of["source"], figures.source),
-        target=_side("", bytes_of["target"], figures.target),
+        source=_side("", "", bytes_of["source"], figures.source),
+        target=_side("", "", bytes_of["target"], figures.target),
         shards=figures.files,
     )
 
@@ -95,23 +97,28 @@ def _train_record(plan: Plan, figures: ShardFigures) -> SplitRecord:
 def _held_out_record(plan: Plan, split: Split, figures: ShardFigures) -> SplitRecord:
     number = HELD_OUT.index(split)
     files = [plan.held_out.file(number, side) for side in ("source", "target")]
-    names = [str(file.relative_to(plan.folder)) for file in files]
     return SplitRecord(
         pairs_in=plan.held_out.record(number)["pairs"],
         pairs_kept=figures.pairs,
         pairs_per_epoch=figures.pairs,
         dropped=figures.dropped,
         sources=[],
-        source=_side(names[0], files[0].stat().st_size, figures.source),
-        target=_side(names[1], files[1].stat().st_size, figures.target),
+        source=_side_of_file(plan, files[0], figures.source),
+        target=_side_of_file(plan, files[1], figures.target),
         shards=figures.files,
         parts=parts_of(plan, pairs_of_sources(plan)) if split == "test" else [],
     )
 
 
-def _side(file: str, size: int, figures: SideFigures) -> Side:
+def _side_of_file(plan: Plan, file: Path, figures: SideFigures) -> Side:
+    name = str(file.relative_to(plan.folder))
+    return _side(name, sha256_of(file), file.stat().st_size, figures)
+
+
+def _side(file: str, sha256: str, size: int, figures: SideFigures) -> Side:
     return Side(
         file=file,
+        sha256=sha256,
         bytes=size,
         tokens=figures.tokens,
         unknown_tokens=figures.unknown_tokens,

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from dragoman.errors import UserError
+from dragoman.errors import UserError, storage_errors
 from dragoman.shards.files import ShardFile
 from dragoman.shards.remote import fetch_file
 from dragoman.storage import Store
@@ -61,6 +61,8 @@ class Arrival:
         if not self._store:
             return
         for file in self._missing(block):
+            if self._is_closed:
+                return
             others = [other for other in range(len(self._blocks)) if other != block]
             self._make_room(file.bytes, others)
             self._fetch(file)
@@ -81,12 +83,26 @@ class Arrival:
             self._step = step
             self._changed.set()
 
-    def is_here(self, block: int) -> bool:
-        """Returns whether all files of a block are here; raises where they will not come."""
-        if not any(self._missing(block)):
-            return True
+    def has(self, block: int) -> bool:
+        """Returns whether all files of a block are here."""
+        return not any(self._missing(block))
+
+    def missing_of(self, block: int) -> str:
+        """Returns what of a block is not here, in words."""
+        size = sum(file.bytes for file in self._missing(block))
+        where = f" from {self._store.address}" if self._store else ""
+        return f"{size / 1e6:,.1f} MB of training tokens{where}"
+
+    def raise_failure(self) -> None:
+        """Raises why no more files will come, if that is so."""
         if self._failure:
             raise self._failure
+
+    def is_here(self, block: int) -> bool:
+        """Returns whether all files of a block are here; raises where they will not come."""
+        if self.has(block):
+            return True
+        self.raise_failure()
         return False
 
     def close(self) -> None:
@@ -159,8 +175,9 @@ class Arrival:
             used -= other.bytes
         if used + needed_bytes > self._max_bytes:
             return False  # and nothing is removed before it helps
-        for other in victims:
-            self._path(other).unlink(missing_ok=True)
+        with storage_errors(self._folder, "removing training tokens that were used"):
+            for other in victims:
+                self._path(other).unlink(missing_ok=True)
         return True
 
     def _fetch(self, file: ShardFile) -> None:

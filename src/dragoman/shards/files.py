@@ -68,7 +68,7 @@ def files_of_shard(folder: str, contents: Mapping[str, bytes]) -> list[ShardFile
     ]
 
 
-def verify_shards(folder: Path, files: Iterable[ShardFile]) -> None:
+def verify_files(folder: Path, files: Iterable[ShardFile]) -> None:
     """Reads every byte once and compares it with the passport's hashes."""
     for file in files:
         path = folder / file.name
@@ -151,7 +151,7 @@ class Shards:
     def check_ids(self, vocabulary: int, lacking: Collection[ShardFile] = ()) -> None:
         """Raises CorruptFileError unless every id is a piece and every bound is within the ids.
 
-        Reads every byte: call it once per host, along with `verify_shards`.
+        Reads every byte: call it once per host, along with `verify_files`.
         """
         for number, (stem, bounds) in enumerate(zip(self._stems, self._bounds, strict=True)):
             if self.token_files[number] in lacking:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dragoman.config import LARGEST_INTEGER, above, between, problems_of
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import MOST_JSON_BYTES, read_bounded, sha256_of
-from dragoman.shards.files import FileName, ShardFile, Shards, is_tokens, verify_shards
+from dragoman.shards.files import FileName, ShardFile, Shards, is_tokens, verify_files
 from dragoman.tokenizer import Tokenizer
 
 PASSPORT_NAME = "data.json"
@@ -45,6 +45,8 @@ class Side(_Record):
 
     file: FileName | Literal[""]
     """File of every line as it was, for validation and test; empty for training (in slices)."""
+    sha256: str = ""
+    """Of the file; passports of older versions have none."""
     bytes: Count
     """Bytes of the text that is kept, line feeds included."""
     tokens: Count
@@ -130,6 +132,12 @@ class Passport(_Record):
     def late_files(self) -> list[ShardFile]:
         """Returns the files of training tokens, without which a run can be planned."""
         return [*filter(is_tokens, self.splits["train"].shards)]
+
+    @property
+    def text_files(self) -> list[ShardFile]:
+        """Returns the files of validation and test text whose hashes are known."""
+        sides = [side for each in self.splits.values() for side in (each.source, each.target)]
+        return [ShardFile(side.file, side.bytes, side.sha256) for side in sides if side.sha256]
 
     @property
     def content_hash(self) -> str:
@@ -231,20 +239,21 @@ class PreparedData:
         return fetched.decode(errors="replace").strip() == self.passport.content_hash
 
     def verify(self, may_lack_tokens: bool = False) -> None:
-        """Compares tokenizer and shards with their hashes in the passport.
+        """Compares tokenizer, shards and held-out text with their hashes in the passport.
 
         `may_lack_tokens`: files of training tokens that are not there are no fault.
         """
         tokenizer = self.folder / self.passport.tokenizer_file
         if not tokenizer.is_file() or sha256_of(tokenizer) != self.passport.tokenizer_sha256:
             raise CorruptFileError(f"{tokenizer}: is not what was prepared; prepare the data again")
+        verify_files(self.folder, self.passport.text_files)
         lacking = [
             file
             for file in (self.passport.late_files if may_lack_tokens else [])
             if not (self.folder / file.name).exists()
         ]
         for record in self.passport.splits.values():
-            verify_shards(self.folder, [file for file in record.shards if file not in lacking])
+            verify_files(self.folder, [file for file in record.shards if file not in lacking])
             Shards(self.folder, record.shards).check_ids(self.passport.vocabulary, lacking)
 
 

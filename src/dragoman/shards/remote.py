@@ -47,8 +47,9 @@ def fetch_beginning(store: Store, folder: Path) -> PreparedData:
     The address is asked for nothing where nothing is missing. One process a host may do this, under
     `fetching`.
     """
-    for leftover in folder.glob(f"*/.*{ARRIVING}*"):
-        leftover.unlink(missing_ok=True)
+    for pattern in (f"*/.*{ARRIVING}*", "*/.*.part"):
+        for leftover in folder.glob(pattern):
+            leftover.unlink(missing_ok=True)
     here = PreparedData.open(folder) if (folder / PASSPORT_NAME).exists() else None
     is_fetched = (folder / FETCHED).exists()  # also by somebody who was stopped in the middle
     if here:
@@ -64,6 +65,8 @@ def fetch_beginning(store: Store, folder: Path) -> PreparedData:
             "one with data.prepared"
         )
     there = PreparedData(folder, passport)
+    if not here or here.passport != passport:  # a start that was cut off has left files of it
+        _remove_damaged(there)
     with storage_errors(folder, "fetching prepared data"):
         folder.mkdir(parents=True, exist_ok=True)
         if not here:
@@ -96,11 +99,12 @@ def fetch_file(store: Store, folder: Path, file: ShardFile, vocabulary: int) -> 
     path = folder / file.name
     beside = path.with_name(f".{path.name}{ARRIVING}")
     for _ in range(TRIES):
-        store.download(file.name, beside)
-        problem = _problem_of(beside, file, vocabulary)
-        if not problem:
-            beside.replace(path)
-            return
+        with storage_errors(folder, "fetching prepared data"):
+            store.download(file.name, beside)
+            problem = _problem_of(beside, file, vocabulary)
+            if not problem:
+                beside.replace(path)
+                return
         beside.unlink(missing_ok=True)
         logger.warning(f"{store.address / file.name}: {problem}; fetching it again")
     raise _damaged(store, file.name, f"{problem}, {TRIES} times")
@@ -142,22 +146,23 @@ def _parsed(content: bytes, store: Store) -> Passport:
 def _early_files(passport: Passport) -> list[ShardFile]:
     late = {file.name for file in passport.late_files}
     records = passport.splits.values()
-    return [file for record in records for file in record.shards if file.name not in late]
+    shards = [file for record in records for file in record.shards if file.name not in late]
+    return [*shards, *passport.text_files]
 
 
 def _unhashed_files(passport: Passport) -> list[str]:
-    """Returns files of which the passport lists no hash for each: the tokenizer has its own."""
+    """Returns the tokenizer, whose size nobody knows, and text of older passports."""
     sides = [side for split in passport.splits.values() for side in (split.source, split.target)]
-    return [passport.tokenizer_file, *(side.file for side in sides if side.file)]
+    text = [side.file for side in sides if side.file and not side.sha256]
+    return [passport.tokenizer_file, *text]
 
 
 def _remove_damaged(here: PreparedData) -> None:
-    for record in here.passport.splits.values():
-        for file in record.shards:
-            path = here.folder / file.name
-            if path.exists() and (problem := _problem_of(path, file, here.passport.vocabulary)):
-                logger.warning(f"{path}: {problem}; it is fetched again")
-                path.unlink()
+    for file in (*_early_files(here.passport), *here.passport.late_files):
+        path = here.folder / file.name
+        if path.exists() and (problem := _problem_of(path, file, here.passport.vocabulary)):
+            logger.warning(f"{path}: {problem}; it is fetched again")
+            path.unlink()
     tokenizer = here.folder / here.passport.tokenizer_file
     if tokenizer.exists() and sha256_of(tokenizer) != here.passport.tokenizer_sha256:
         tokenizer.unlink()

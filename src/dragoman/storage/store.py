@@ -51,11 +51,17 @@ class Store:
         self.address = address
         self._patience = patience or Patience()
         self._obstore = import_obstore(address)
+        self._is_closed = False
         check_credentials(address, os.environ)
         with self._failures("opening it"):
             # A folder is made by what is put into it, and not by a look at a wrong address.
             is_later = address.scheme == "file" and not address.folder.is_dir()
             self._opened = None if is_later else self._open()
+
+    def close(self) -> None:
+        """Lets no request begin, and drops the answers to those on their way: a thread that waits
+        for one cannot be ended, and is not to write what nobody waits for any more."""
+        self._is_closed = True
 
     @property
     def _store(self) -> Any:
@@ -201,6 +207,7 @@ class Store:
 
     @contextmanager
     def _failures(self, doing: str, name: str = "") -> Iterator[None]:
+        self._refuse_if_closed()
         try:
             yield
         except DragomanError:
@@ -208,6 +215,11 @@ class Store:
         except Exception as error:
             address = self.address / name if name else self.address
             raise failure_of(address, doing.strip(), error) from None
+        self._refuse_if_closed()
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise RemoteError(f"{self.address}: is not used any more by this process", "closed")
 
     def _open(self) -> Any:
         address, patience = self.address, self._patience

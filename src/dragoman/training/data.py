@@ -1,6 +1,6 @@
 """What a run learns from: its training pairs, and how they are cut into batches and steps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from dragoman.shards.arrival import Arrival
 from dragoman.shards.files import Shards
 from dragoman.shards.passport import PreparedData
 from dragoman.shards.remote import fetch_beginning, fetching
-from dragoman.storage import Store, parse_address
+from dragoman.storage import Patience, Store, parse_address
 from dragoman.tokenizer import Tokenizer
 from dragoman.training.batch_plan import (
     blocks_in,
@@ -24,6 +24,10 @@ from dragoman.training.batch_plan import (
     plan_batches,
     subword_dropout_of,
 )
+from dragoman.training.interruption import Interruption, StoppedError, unless_stopped
+
+PATIENCE = Patience(retries=100, retry_s=300.0)
+"""With a store that a run has read from before: it is more likely restarted than wrong."""
 
 
 @dataclass(frozen=True)
@@ -51,48 +55,59 @@ class TrainingData:
 
 
 def open_prepared(
-    config: Config, group: Group, at_end: ExitStack
+    config: Config, group: Group, at_end: ExitStack, interruption: Interruption
 ) -> tuple[PreparedData, Arrival | None]:
     """Opens the prepared data of this host, after fetching what it lacks to plan a run with.
 
-    Training tokens may arrive later, all but those of which samples are taken. Collective: every
-    rank must call.
+    Training tokens may arrive later, all but those of which samples are taken. Where any rank
+    fetches, all have an arrival, since they wait for each other's data. Raises StoppedError where a
+    rank is asked to stop while data is fetched. Collective: every rank must call.
     """
     folder, address = config.prepared_folder, config.data.prepared_from
     fetches = bool(address) and group.local_rank == 0
-    stores: list[Store] = []
 
-    def fetch() -> None:
-        if fetches:
-            stores.append(Store(parse_address(address)))
-            at_end.enter_context(fetching(folder))
-            fetch_beginning(stores[0], folder)
+    def open_stores() -> tuple[Store | None, Store | None]:
+        if not fetches:
+            return None, None
+        stores = [Store(parse_address(address), each) for each in (Patience(), PATIENCE)]
+        at_end.enter_context(fetching(folder))
+        for store in stores:
+            at_end.callback(store.close)  # before another process may fetch
+        return stores[0], stores[1]
 
-    all_or_none(group, fetch)
+    def fetch(work: Callable[[], object]) -> None:
+        what = f"prepared data from {address}"
+        all_or_none(group, lambda: unless_stopped(work, what, interruption) if fetches else None)
+        if any(group.gather(fetches and interruption.is_requested)):
+            raise StoppedError
+
+    store, patient_store = all_or_none(group, open_stores)
+    fetch(lambda: fetch_beginning(store, folder) if store else None)
     prepared = all_or_none(group, lambda: PreparedData.open(folder))
-    if any(group.gather(bool(address))):
-        # Nobody is to be taken for stuck who waits for a shard, or for somebody who does.
-        group.pulse.least_patience_s = LONG_PATIENCE_S
+    if not any(group.gather(bool(address))):
+        return prepared, None
+    # Nobody is to be taken for stuck who waits for a shard, or for somebody who does.
+    group.pulse.least_patience_s = LONG_PATIENCE_S
 
-    def arrange() -> Arrival | None:
-        if not address:
-            return None
+    def arrange() -> tuple[Arrival, int | None]:
         shards = prepared.shards("train")
         blocks = blocks_in(shards, config)
         arrival = Arrival(
             folder,
             [[shards.token_files[number] for number in block.shards] for block in blocks],
             prepared.passport.vocabulary,
-            stores[0] if fetches else None,
+            patient_store,
             # What was prepared here is not removed: it may be the only copy.
             config.data.prepared_max_bytes if prepared.is_fetched else 0,
         )
         at_end.callback(arrival.close)
-        if blocks and (config.evaluation.train_sample_pairs or config.training.subword_dropout):
-            arrival.fetch_now(blocks.index(first_block(blocks, config)))
-        return arrival
+        samples = config.evaluation.train_sample_pairs or config.training.subword_dropout
+        return arrival, blocks.index(first_block(blocks, config)) if blocks and samples else None
 
-    return prepared, all_or_none(group, arrange)
+    arrival, sampled = all_or_none(group, arrange)
+    # On every rank: that their recipes ask for the same samples is seen later.
+    fetch(lambda: arrival.fetch_now(sampled) if sampled is not None else None)
+    return prepared, arrival
 
 
 def open_training_data(

@@ -1,13 +1,18 @@
 """Requests to stop, from signals and cloud notices; the loop reads them once a step."""
 
 import signal
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Literal, NamedTuple
 
+from dragoman.console import WaitLog
 from dragoman.distributed.stop_reason import reason_of_signal, stop_signals, told_reason
 from dragoman.errors import NamedRank
+
+POLL_S = 0.02
+"""Between two looks for a request, while something else is waited for."""
 
 
 class StopRequest(NamedTuple):
@@ -43,6 +48,37 @@ class Interruption:
         """Stops for the reason that our agent gives, else for the signal itself."""
         self.signals += 1
         self.stop(told_reason() or reason_of_signal(number))
+
+
+class StoppedError(Exception):
+    """Ranks were asked to stop before their first step, when there is nothing to save.
+
+    All of them raise it, and none reports it as a failure.
+    """
+
+
+def unless_stopped(work: Callable[[], object], what: str, interruption: Interruption) -> None:
+    """Does work that waits for the network, and may do so for hours; returns before it is done
+    where a stop is requested. `what` it waits for is logged now and then.
+
+    In a thread, which is left behind then: neither a signal nor anything else ends a request.
+    """
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="unless_stopped", daemon=True)
+    log = WaitLog()
+    thread.start()
+    while thread.is_alive() and not interruption.is_requested:
+        log.show(lambda: what)
+        thread.join(POLL_S)
+    if failures:
+        raise failures[0]
 
 
 class Stop(NamedTuple):

@@ -40,6 +40,7 @@ from dragoman.training.claim import check_data, locked
 from dragoman.training.data import TrainingData, open_prepared, open_training_data
 from dragoman.training.ending import failed
 from dragoman.training.evaluate import Evaluator, open_evaluator
+from dragoman.training.interruption import Interruption
 from dragoman.training.manifest import FORECAST, record_attempt, recorded_command
 from dragoman.training.micro_batch import find_micro_batch
 from dragoman.training.mirror_claim import join_mirror
@@ -80,14 +81,19 @@ class Trainer:
 
 @contextmanager
 def start(
-    config: Config, run: RunDir, group: Group, watch: Watch = watch_nothing
+    config: Config,
+    run: RunDir,
+    group: Group,
+    watch: Watch = watch_nothing,
+    interruption: Interruption | None = None,
 ) -> Iterator[tuple[Trainer, RunState]]:
     """Opens a run for an attempt, with the state from which it goes on.
 
-    Collective: every rank must call.
+    Raises StoppedError where `interruption` asks to stop while data is fetched. Collective: every
+    rank must call.
     """
     with ExitStack() as at_end:
-        prepared, arrival = open_prepared(config, group, at_end)
+        prepared, arrival = open_prepared(config, group, at_end, interruption or Interruption())
         check_agreement(group, config, prepared.passport)
         if config.training.subword_dropout:  # refused before anything is written
             all_or_none(group, lambda: subword_dropout_of(prepared.tokenizer(), config.training))
@@ -101,7 +107,8 @@ def start(
         group.on_rank_0(lambda: at_end.enter_context(locked(run)))
         roots = roots_of(run, config.checkpoints)
         all_or_none(group, lambda: remove_leftovers(run, roots, group))
-        is_to_verify = group.local_rank == 0 and not arrival  # what arrives is verified then
+        # What is fetched is verified then.
+        is_to_verify = group.local_rank == 0 and not config.data.prepared_from
         all_or_none(group, lambda: prepared.verify() if is_to_verify else None)
         group.on_rank_0(lambda: check_data(run, prepared.passport))
         secrets = secret_values(os.environ, [config.notify.webhook_variable])

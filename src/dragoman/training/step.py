@@ -87,9 +87,10 @@ class Stepper:
         interruption: Interruption,
         before: StepResult | None,
         looks_again: bool = False,
-    ) -> StepResult:
+    ) -> StepResult | None:
         """Takes one step; `before` is the last one of this attempt, if there was one.
 
+        None: nothing was done, since a rank was asked to stop while one waited for its data.
         `looks_again`: rank 0's wish that all measure the network after it.
 
         Collective: every rank must call.
@@ -99,7 +100,9 @@ class Stepper:
         self.traffic.begin_step()
         begun = time.perf_counter()
         left_at = before.left_at if before else begun
-        work = loader.next()
+        work = loader.next(lambda: interruption.is_requested)
+        if not work:
+            return None
         waited_s = time.perf_counter() - begun
         pieces = 1
         while True:

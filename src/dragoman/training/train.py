@@ -8,7 +8,7 @@ from dragoman.batches.loader import Loader
 from dragoman.config import Config, SyncSettings
 from dragoman.console import duration
 from dragoman.distributed.allocator import keep_freed_memory
-from dragoman.distributed.consensus import raise_on_all_ranks
+from dragoman.distributed.consensus import all_or_none, raise_on_all_ranks
 from dragoman.distributed.group import Group, join, reason_of
 from dragoman.distributed.preemption import notices
 from dragoman.errors import DivergedError, FailedElsewhereError
@@ -17,7 +17,12 @@ from dragoman.telemetry.events import AttemptEnded, Incident
 from dragoman.training.auto_sync import Choice, NetworkWatch, look, rehearse, worth_a_change
 from dragoman.training.divergence import judge
 from dragoman.training.ending import failed, planned_ending, preempted
-from dragoman.training.interruption import Interruption, StopRequest, common_stop
+from dragoman.training.interruption import (
+    Interruption,
+    StoppedError,
+    StopRequest,
+    common_stop,
+)
 from dragoman.training.observer import Watch, watch_nothing
 from dragoman.training.recorder import record_clock_offset
 from dragoman.training.rollback import roll_back
@@ -45,9 +50,22 @@ def train(
     """
     interruption = interruption or Interruption()
     keep_freed_memory()
+    with join(config.training.device) as group:
+        try:
+            return _attempt(config, run, group, watch, interruption)
+        except StoppedError:
+            ending = stopped(group, 0, interruption)
+            if group.leads:
+                logger.info(f"{run.root}: stopped before the first step: {ending.reason}")
+            return ending
+
+
+def _attempt(
+    config: Config, run: RunDir, group: Group, watch: Watch, interruption: Interruption
+) -> AttemptEnded:
+    """Sets up, takes steps and ends, or raises StoppedError. Collective: every rank must call."""
     with (
-        join(config.training.device) as group,
-        start(config, run, group, watch) as (trainer, state),
+        start(config, run, group, watch, interruption) as (trainer, state),
         notices(config.preemption, interruption.notice) if group.local_rank == 0 else nullcontext(),
     ):
         trainer.recorder.progress.log(f"{run.root}{_first_words(trainer, state)}")
@@ -77,7 +95,7 @@ def fit(trainer: Trainer, state: RunState, interruption: Interruption) -> Attemp
     ending = planned_ending(trainer.config, trainer.data.last_step, state)
     if ending and not evaluation_is_due(trainer.config, state, ending):
         return ending
-    state = first_choice(trainer, state)
+    state = first_choice(trainer, state, interruption)
     while True:
         summed_ranks = trainer.updater.islands.members
         trainer.stepper.traffic.follow(trainer.updater.sync_settings)
@@ -117,6 +135,8 @@ def run_steps(
     while ending is None:
         looks = config.sync.mode == "auto" and group.leads and watch.looks_again(state.elapsed_s)
         step = trainer.stepper.take(state, loader, interruption, before, looks)
+        if not step:
+            return state, stopped_without_data(trainer, state, interruption, before)
         state, done, message = step.state, step.done, step.message
         watch.after_step(done, step.micro_batches)
         recorder.record_step(done)
@@ -146,7 +166,7 @@ def run_steps(
             weights.check(state.step)
 
         if message.stop_is_requested:
-            ending = stopped(group, state, interruption)
+            ending = stopped(group, state.step, interruption)
         else:
             ending = planned_ending(config, last_step, state)
             synchronize_last(trainer, state, ending)
@@ -171,7 +191,7 @@ def run_steps(
     return state, ending
 
 
-def first_choice(trainer: Trainer, state: RunState) -> RunState:
+def first_choice(trainer: Trainer, state: RunState, interruption: Interruption) -> RunState:
     """Chooses how to synchronize, where `sync.mode` is auto and nothing has been chosen yet.
 
     A worker alone has nobody to synchronize with, and chooses nothing for those that join it later.
@@ -187,7 +207,10 @@ def first_choice(trainer: Trainer, state: RunState) -> RunState:
         return dataclasses.replace(state, sync=alone)
     summed_ranks = updater.islands.members
     with trainer.data.loader(group, state.step + 1, summed_ranks) as loader:
-        computing = rehearse(updater, loader.next(), group, trainer.recorder)
+        work = loader.next(lambda: interruption.is_requested)
+        if not work:
+            return state  # and the first step finds the same
+        computing = rehearse(updater, work, group, trainer.recorder)
     return adopt(trainer, state, look(trainer.config, updater, computing, trainer.hosts, group))
 
 
@@ -234,7 +257,7 @@ def evaluate(
         state, trainer.recorder, trainer.checkpointer, lambda: interruption.request is not None
     )
     if settled is None:
-        return state, stopped(trainer.group, state, interruption)
+        return state, stopped(trainer.group, state.step, interruption)
     if settled.evaluated_step < settled.step:
         settled = trainer.evaluator.evaluate(trainer.updater, settled, trainer.recorder, ends)
     return settled, planned_ending(trainer.config, trainer.data.last_step, settled)
@@ -252,12 +275,29 @@ def save(trainer: Trainer, state: RunState, ending: AttemptEnded | None, must: b
     trainer.stepper.traffic.leave_out()
 
 
-def stopped(group: Group, state: RunState, interruption: Interruption) -> AttemptEnded:
+def stopped_without_data(
+    trainer: Trainer, state: RunState, interruption: Interruption, before: StepResult | None
+) -> AttemptEnded:
+    """Saves what was done before the data of a step was there, and returns the ending.
+
+    Where nothing was done and data will not come, that is raised: a run that was started again and
+    again would never get further. Collective: every rank must call.
+    """
+    arrival = trainer.data.arrival
+    if before:
+        ending = stopped(trainer.group, state.step, interruption)
+        save(trainer, state, ending, must=True)
+        return ending
+    all_or_none(trainer.group, lambda: arrival.raise_failure() if arrival else None)
+    return stopped(trainer.group, state.step, interruption)
+
+
+def stopped(group: Group, step: int, interruption: Interruption) -> AttemptEnded:
     """Returns the ending that some rank has been asked for. Collective: every rank must call."""
     requests = [
         StopRequest(*request) if request else None for request in group.gather(interruption.request)
     ]
-    return preempted(state.step, common_stop(group.gather(group.host), requests), group.ranks)
+    return preempted(step, common_stop(group.gather(group.host), requests), group.ranks)
 
 
 def _first_words(trainer: Trainer, state: RunState) -> str:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dragoman.errors import CorruptFileError
-from dragoman.shards.files import PairIds, Shards, verify_shards, write_shard
+from dragoman.shards.files import PairIds, Shards, verify_files, write_shard
 
 PAIRS = [PairIds([5, 6, 3], [7, 3]), PairIds([8, 3], [9, 10, 11, 3]), PairIds([12, 3], [13, 3])]
 
@@ -29,7 +29,7 @@ def test_pairs_come_back_by_number_whatever_the_shards(tmp_path, pairs_per_shard
     read = [(shards[n].source.tolist(), shards[n].target.tolist()) for n in range(3)]
     assert read == [(list(p.source), list(p.target)) for p in PAIRS]
     assert shards.lengths().tolist() == [[3, 2], [2, 4], [2, 2]]
-    verify_shards(tmp_path, files)
+    verify_files(tmp_path, files)
 
 
 def test_nothing_is_copied_when_a_pair_is_taken(tmp_path):
@@ -52,7 +52,7 @@ def test_a_flipped_bit_is_found(tmp_path):
     content[-1] ^= 1
     path.write_bytes(content)
     with pytest.raises(CorruptFileError, match=r"train-00000.tokens.npy: sha256 .* expected"):
-        verify_shards(tmp_path, files)
+        verify_files(tmp_path, files)
 
 
 @pytest.mark.parametrize("damage", ["truncate", "remove"])
@@ -86,7 +86,7 @@ def test_ids_that_the_model_has_no_row_for_are_found(tmp_path, tokens, bounds, s
         np.array(tokens, dtype=np.int32),
         np.array(bounds, dtype=np.int64),
     )
-    verify_shards(tmp_path, files)
+    verify_files(tmp_path, files)
     with pytest.raises(CorruptFileError, match=re.escape(sentence)):
         Shards(tmp_path, files).check_ids(60)
 

@@ -94,6 +94,56 @@ def test_what_is_damaged_here_is_fetched_again(prepared, store, tmp_path):
     here.verify(may_lack_tokens=True)
 
 
+def change_a_byte(path):
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 1
+    path.write_bytes(content)
+
+
+def test_held_out_text_is_compared_with_the_passport_too(prepared, store, tmp_path):
+    """Of the same size and as many lines, nothing else would see that it is another."""
+    text = prepared.passport.splits["validation"].target.file
+    folder = fetch_beginning(store, tmp_path / "here").folder
+    change_a_byte(folder / text)
+    with pytest.raises(CorruptFileError, match=r"sha256 .* expected"):
+        PreparedData.open(folder).verify(may_lack_tokens=True)
+    assert fetch_beginning(store, folder).text("validation") == prepared.text("validation")
+    change_a_byte(tmp_path / "there" / text)
+    with pytest.raises(CorruptFileError, match=rf"{text}: sha256 .* 2 times; publish the data"):
+        fetch_beginning(store, tmp_path / "another")
+
+
+def test_text_of_a_passport_without_its_hash_is_taken_as_it_is(prepared, store, tmp_path):
+    path = tmp_path / "there" / "data.json"
+    for side in ("source", "target"):
+        for split in ("validation", "test"):
+            digest = getattr(prepared.passport.splits[split], side).sha256
+            path.write_text(path.read_text().replace(f'"sha256": "{digest}"', '"sha256": ""'))
+    here = fetch_beginning(store, tmp_path / "here")
+    assert here.passport.text_files == []
+    assert here.text("test") == prepared.text("test")
+
+
+def test_parts_of_files_that_a_killed_start_has_left_are_removed(prepared, store, tmp_path):
+    folder = fetch_beginning(store, tmp_path / "here").folder
+    for name in (prepared.passport.tokenizer_file, prepared.passport.late_files[0].name):
+        path = folder / name
+        for left in (f".{path.name}-123.part", f"..{path.name}.arriving-123.part"):
+            (path.parent / left).write_bytes(b"half")
+    fetch_beginning(store, folder)
+    assert [path for path in names(folder) if "/." in path] == []
+
+
+def test_what_a_start_that_was_cut_off_has_left_is_compared_with_the_passport_of_the_next(
+    prepared, store, tmp_path
+):
+    folder = fetch_beginning(store, tmp_path / "here").folder
+    (folder / "data.json").unlink()
+    bounds = next(f for f in prepared.passport.splits["train"].shards if "bounds" in f.name)
+    change_a_byte(folder / bounds.name)
+    fetch_beginning(store, folder).verify(may_lack_tokens=True)
+
+
 def test_other_data_in_the_folder_is_refused_with_both_hashes(prepared, store, tmp_path):
     folder = fetch_beginning(store, tmp_path / "here").folder
     _, other = write_blocks(tmp_path / "other")

@@ -170,3 +170,14 @@ def test_without_the_package_there_is_a_command_that_installs_it(bare):
     bare.setitem(sys.modules, "obstore", None)
     with pytest.raises(UserError, match=r"\[storage\]"):
         Store(parse_address("s3://bucket/x"))
+
+
+def test_a_closed_store_begins_nothing_and_drops_what_is_on_its_way(store, tmp_path, monkeypatch):
+    store.upload("large", bytes(PART_BYTES + 1))
+    part = store._part
+    monkeypatch.setattr(store, "_part", lambda *each: (part(*each), store.close())[0])
+    with pytest.raises(RemoteError, match="not used any more"):
+        store.download("large", tmp_path / "large")
+    with pytest.raises(RemoteError, match="not used any more"):
+        store.read("large")
+    assert not any(tmp_path.iterdir())
