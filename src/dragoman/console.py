@@ -24,9 +24,9 @@ from rich.console import Console
 from rich.text import Text
 
 logger = logging.getLogger(__name__)
+_all_logs = logging.getLogger("dragoman")
 
 WAIT_LOGGED_AFTER_S, WAIT_LOGGED_EVERY_S = 10.0, 60.0
-_all_logs = logging.getLogger("dragoman")
 
 QUIET_S = 2.0
 PLAIN_EVERY_S = 5.0
