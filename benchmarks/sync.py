@@ -23,7 +23,16 @@ from sync_bench.quality import Quality, Run, Scored
 from sync_bench.results import Results
 from sync_bench.tables import difference_table, quality_table, time_table
 from sync_bench.timing import Place, Timed, Timing
-from sync_bench.variants import BASE, VARIANTS, Overrides, chosen_variants, parse_variant, refusal
+from sync_bench.variants import (
+    BASE,
+    VARIANTS,
+    Overrides,
+    as_texts,
+    chosen_variants,
+    parse_change,
+    parse_variant,
+    refusal,
+)
 from train_bench.candidates import measure_gemm
 from train_bench.ending import closing_line, ended_early_or_not
 from train_bench.measurement import mean_of
@@ -45,7 +54,7 @@ def main() -> None:
         folder = Path(options.keep or temporary).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         data = options.data.resolve()
-        quality = Quality(data, folder, options.steps, options.beam)
+        quality = Quality(data, folder, options.steps, options.beam, dict(options.set))
         bench = Bench(options, folder, Results(folder / "results"), failures)
         scored: dict[Run, Scored] = {}
         rounds: list[dict[tuple[str, Place], Timed]] = []
@@ -170,14 +179,16 @@ def quality_report(
                 difference_table(scored, ranks),
             ]
     if sections:
+        changed = "".join(f", {change}" for change in as_texts(quality.changes))
         sections.append(
             f"{quality.recipe.name} without a moving average of the weights, {quality.steps:,} "
-            "updates; validation loss per target token at the end, mean over the seeds (lowest to "
-            "highest). BLEU is sacreBLEU's on detokenized text with the last weights, beam "
-            f"{quality.beam}, mean over the seeds (95 % interval of 1,000 draws of sentences). "
-            "Differences: both held-out sets as one, paired bootstrap resampling, in which each "
-            "draw takes the same sentences of all seeds of both variants. Interval and p are about "
-            "the choice of sentences; what another seed would change shows in the last column."
+            f"updates{changed}; validation loss per target token at the end, mean over the seeds "
+            "(lowest to highest). BLEU is sacreBLEU's on detokenized text with the last weights, "
+            f"beam {quality.beam}, mean over the seeds (95 % interval of 1,000 draws of "
+            "sentences). Differences: both held-out sets as one, paired bootstrap resampling, in "
+            "which each draw takes the same sentences of all seeds of both variants. Interval and "
+            "p are about the choice of sentences; what another seed would change shows in the last "
+            "column."
         )
     return [section for section in sections if section]
 
@@ -226,6 +237,14 @@ def _arguments() -> argparse.Namespace:
         metavar="NAME:KEY=VALUE,...",
         help="variants of your own, in keys of [sync], such as short:mode=local,local_steps=4",
     )
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        type=_change,
+        default=[],
+        metavar="KEY=VALUE",
+        help="for quality: changes of the recipe in all variants, such as schedule.peak=0.01",
+    )
     parser.add_argument("--ranks", nargs="+", type=_at_least_two, default=[2, 4])
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--steps", type=_positive, default=1500, help="updates, for quality")
@@ -239,6 +258,13 @@ def _arguments() -> argparse.Namespace:
     options = parser.parse_args()
     options.chosen = chosen_variants(options.variants, dict(options.add))
     return options
+
+
+def _change(text: str) -> tuple[str, str]:
+    try:
+        return parse_change(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _variant(text: str) -> tuple[str, Overrides]:

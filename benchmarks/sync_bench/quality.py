@@ -66,10 +66,13 @@ class Scored(NamedTuple):
 
 
 class Quality:
-    def __init__(self, data: Path, folder: Path, steps: int, beam: int | None) -> None:
+    def __init__(
+        self, data: Path, folder: Path, steps: int, beam: int | None, changes: Overrides
+    ) -> None:
+        """`changes` are made to the recipe, the same for all variants."""
         self.recipe = shipped_recipe("multi30k").resolve()
         self.beam = beam or load_config(self.recipe).decoding.beam
-        self.steps = steps
+        self.steps, self.changes = steps, changes
         self._folder = folder
         self._places = {"data.folder": data, "data.prepared": folder / "prepared"}
 
@@ -80,7 +83,7 @@ class Quality:
     def overrides(self, variant: Overrides, seed: int) -> Overrides:
         """Returns all that is changed in the recipe, but for where files are."""
         length = {"training.steps": self.steps, "evaluation.every_steps": self.steps}
-        return {**FIXED, **length, "training.seed": seed, **variant}
+        return {**FIXED, **length, "training.seed": seed, **self.changes, **variant}
 
     def settings(self, run: Run, variant: Overrides) -> dict[str, object]:
         """Returns everything that the result depends on, but the code."""

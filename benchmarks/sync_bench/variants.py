@@ -21,7 +21,8 @@ VARIANTS: Mapping[str, Overrides] = {
     BASE: {"sync.mode": "fp32"},
     "bf16": {"sync.mode": "bf16"},
     "accumulate-4": {"sync.mode": "accumulate", "sync.accumulate": 4},
-    "local-8-fp32": local("local", 8, "fp32"),
+    "local-2-4bit": local("local", 2, "4bit"),
+    "local-4-4bit": local("local", 4, "4bit"),
     "local-8-bf16": local("local", 8, "bf16"),
     "local-8-4bit": local("local", 8, "4bit"),
     "local-12-4bit": local("local", 12, "4bit"),
@@ -34,10 +35,18 @@ VARIANTS: Mapping[str, Overrides] = {
 def parse_variant(text: str) -> tuple[str, Overrides]:
     """Reads a variant of the user's own, NAME:KEY=VALUE,KEY=VALUE; keys are those of [sync]."""
     name, separator, keys = text.partition(":")
-    pairs = [pair.partition("=") for pair in keys.split(",")]
-    if not (name and separator and all(key and value for key, _, value in pairs)):
+    pairs = [parse_change(pair) for pair in keys.split(",")] if name and separator else []
+    if not pairs:
         raise ValueError(f"{text!r} is not of the form NAME:KEY=VALUE,KEY=VALUE")
-    return name, {f"sync.{key.removeprefix('sync.')}": value for key, _, value in pairs}
+    return name, {f"sync.{key.removeprefix('sync.')}": value for key, value in pairs}
+
+
+def parse_change(text: str) -> tuple[str, str]:
+    """Reads KEY=VALUE."""
+    key, _, value = text.partition("=")
+    if not (key and value):
+        raise ValueError(f"{text!r} is not of the form KEY=VALUE")
+    return key, value
 
 
 def as_options(overrides: Overrides) -> list[str]:

@@ -252,6 +252,7 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
         "docs/serve.md",
         "curl -s http://127.0.0.1:5000/translate -H 'content-type: application/json' \\",
     ): Elsewhere("tests/docs/test_serve_page.py"),
+    ("docs/storage.md", "sudo make bench-mirror"): BENCHMARK,
     ("docs/sync.md", "make bench-sync DATA=path/to/multi30k KEEP=folder"): BENCHMARK,
     ("docs/telemetry.md", "dragoman report runs/demo --trace"): Run(),
     ("docs/watch.md", "dragoman watch runs/demo"): Run(

@@ -20,11 +20,12 @@ class LocalMode:
 
 
 # local: SlowMo (Wang et al. 2020), which lost nothing on translation with 12 steps. Its authors'
-# code in fairseq takes a momentum of 0 for up to 16 workers, 0.2 for 32 and 0.5 for 64.
+# code in fairseq takes a momentum of 0 for up to 16 workers, 0.2 for 32 and 0.5 for 64; with two,
+# 0 learned more than 0.2 (docs/sync.md, 2026-11-19).
 # diloco: Douillard et al. 2023, with fewer steps than their 500, which followed a long exact phase.
 LOCAL_MODES: Mapping[str, LocalMode] = {
     "local": LocalMode(
-        {"local_steps": 8, "fragments": 4, "outer_rate": 1.0, "outer_momentum": 0.2}, 12
+        {"local_steps": 8, "fragments": 4, "outer_rate": 1.0, "outer_momentum": 0.0}, 12
     ),
     "diloco": LocalMode(
         {"local_steps": 30, "fragments": 6, "outer_rate": 0.7, "outer_momentum": 0.9}, 500
@@ -70,7 +71,7 @@ class SyncSettings(Section):
     outer_rate: Annotated[float, above(0, 2)] | None = None
     """local and diloco: how much of the averaged change is applied; unset: 1 and 0.7."""
     outer_momentum: Share | None = None
-    """local and diloco: how much of the changes before is added to it; unset: 0.2 and 0.9, of which
+    """local and diloco: how much of the changes before is added to it; unset: 0 and 0.9, of which
     diloco's is Nesterov's."""
     rate_factor: Annotated[float, between(0.1, 10)] | None = None
     """local and diloco: by what workers multiply the rate of the schedule in steps that they

@@ -83,9 +83,9 @@ def test_one_rank_sends_nothing():
     [
         (10_000, {"mode": "fp32"}),
         (1_000, {"mode": "bf16"}),
-        (300, {"mode": "local", "local_steps": 4, "wire": "bf16"}),
-        (100, {"mode": "local", "local_steps": 8, "wire": "bf16"}),
-        (30, {"mode": "local", "local_steps": 8, "wire": "4bit"}),
+        (100, {"mode": "local", "local_steps": 2, "wire": "4bit"}),
+        (30, {"mode": "local", "local_steps": 4, "wire": "4bit"}),
+        (18, {"mode": "local", "local_steps": 8, "wire": "4bit"}),
         (12, {"mode": "local", "local_steps": 12, "wire": "4bit"}),
         (1, {"mode": "local", "local_steps": 12, "wire": "4bit"}),
     ],

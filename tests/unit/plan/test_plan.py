@@ -68,7 +68,7 @@ def test_three_lines_hold_the_step_the_run_and_the_advice():
     step, run, advice = PLAN.summary_lines()
     assert "365 MB" in step
     assert "300,000 steps" in run
-    assert 'Set sync.mode = "local", sync.local_steps = 4' in advice
+    assert 'Set sync.mode = "local", sync.local_steps = 2' in advice
 
 
 def test_without_an_end_hours_are_unknown():

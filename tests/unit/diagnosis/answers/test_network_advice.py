@@ -32,11 +32,11 @@ def test_the_mildest_mode_that_is_enough_is_advised_as_a_new_run_and_as_lines_of
 
     assert mode.command.endswith(
         f"--run {tmp_path / 'run-2'} --hosts host-0,host-1 --set 'sync.mode=\"local\"' "
-        "--set sync.local_steps=4 --set 'sync.wire=\"bf16\"'"
+        "--set sync.local_steps=2 --set 'sync.wire=\"4bit\"'"
     )
-    assert mode.recipe == '[sync]\nmode = "local"\nlocal_steps = 4\nwire = "bf16"'
+    assert mode.recipe == '[sync]\nmode = "local"\nlocal_steps = 2\nwire = "4bit"'
     assert "a step would take about 935 ms instead of 2.93 s" in mode.text
-    assert "with 30.4 MB instead of 244 MB per step and host" in mode.text
+    assert "with 15.2 MB instead of 244 MB per step and host" in mode.text
     assert mode.text.endswith(QUALITY_COST["local"])
     assert mode.saves_s == pytest.approx(59 * 2.0)  # the first step is no example
 
@@ -47,14 +47,14 @@ def test_each_mode_is_forecast_on_the_figures_of_the_run(tmp_path):
 
     assert [each.name.removeprefix("step with sync.mode ") for each in forecasts] == [
         "bf16",
-        "local, 4 steps, bf16",
-        "local, 8 steps, bf16",
+        "local, 2 steps, 4bit",
+        "local, 4 steps, 4bit",
         "local, 8 steps, 4bit",
         "local, 12 steps, 4bit",
         "diloco, 30 steps, 4bit",
     ]
     assert forecasts[1].value == pytest.approx(0.935, abs=0.001)
-    assert forecasts[1].note == ("forecast: 30.4 MB per step and host, 3.14 times as fast; advised")
+    assert forecasts[1].note == ("forecast: 15.2 MB per step and host, 3.14 times as fast; advised")
     assert "never advised" in forecasts[-1].note
 
 

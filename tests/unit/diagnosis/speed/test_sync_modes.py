@@ -13,7 +13,7 @@ from dragoman.diagnosis.speed.sync_modes import measured, modes_of, settings_for
 from dragoman.forecast.sync_modes import LADDER, OPT_IN, Workload, forecast
 
 BASE = 60_880_896
-LOCAL_4 = {"sync.mode": "local", "sync.local_steps": 4, "sync.wire": "bf16"}
+LOCAL_2 = {"sync.mode": "local", "sync.local_steps": 2, "sync.wire": "4bit"}
 
 
 def modes(folder, network_s=2.0, settings="", sent=WIRE_BYTES):
@@ -28,7 +28,7 @@ def modes(folder, network_s=2.0, settings="", sent=WIRE_BYTES):
 def test_the_mildest_mode_that_is_enough_is_chosen(tmp_path):
     found = modes(tmp_path)
 
-    assert found.settings == LOCAL_4
+    assert found.settings == LOCAL_2
     assert found.chosen.step_s == pytest.approx(0.935, abs=0.001)
     assert found.now_s == pytest.approx(2.935, abs=0.001)
     assert found.speed_up(found.chosen) == pytest.approx(2.935 / 0.935, rel=0.001)
@@ -40,10 +40,10 @@ def test_a_run_that_computes_gets_no_forecasts(tmp_path):
 
 
 def test_forecasts_are_relative_to_the_mode_that_the_run_has(tmp_path):
-    local = '[sync]\nmode = "local"\nlocal_steps = 4\nwire = "bf16"\n'
-    found = modes(tmp_path, settings=local, sent=2 * BASE / 4)
+    local = '[sync]\nmode = "local"\nlocal_steps = 2\nwire = "4bit"\n'
+    found = modes(tmp_path, settings=local, sent=BASE / 4)
 
-    assert found.now_bytes == pytest.approx(2 * BASE / 4, rel=1e-3)
+    assert found.now_bytes == pytest.approx(BASE / 4, rel=1e-3)
     assert LADDER[2] not in [each.settings for each in found.others]
     exact = found.others[0]
     assert exact.settings.mode == "fp32"
@@ -74,7 +74,7 @@ def test_from_diloco_to_local_the_outer_step_is_that_of_local(tmp_path, steps):
 def test_what_the_mode_does_not_go_with_is_changed_too(tmp_path):
     found = modes(tmp_path, settings="[optimizer]\naverage_decay = 0.999\n")
 
-    assert found.settings == LOCAL_4 | {"optimizer.average_decay": 0.0}
+    assert found.settings == LOCAL_2 | {"optimizer.average_decay": 0.0}
 
 
 def test_nothing_that_the_recipe_refuses_is_chosen(tmp_path):
