@@ -206,7 +206,7 @@ def after(number, action, monkeypatch):
 
 
 def test_a_run_that_is_stopped_while_it_waits_for_data_says_for_what_and_keeps_every_step(
-    made, straight, tmp_path, monkeypatch, starving, caplog
+    made, straight, tmp_path, monkeypatch, caplog
 ):
     recipe, _, address = made
     interruption, goes_on = Interruption(), threading.Event()
@@ -214,7 +214,8 @@ def test_a_run_that_is_stopped_while_it_waits_for_data_says_for_what_and_keeps_e
     config = streamed(recipe, address, data__prepared=str(tmp_path / "here"), training__steps=STEPS)
 
     def stop_who_waits():
-        starving.wait(60)
+        # Once it has said so: a request between its look for the data and that would be sooner.
+        wait_until(lambda: f"training tokens from {address}" in caplog.text)
         interruption.stop("the test says so")
         goes_on.wait(30)  # as a server that does not answer
 
@@ -236,11 +237,12 @@ def test_a_run_that_is_stopped_while_it_waits_for_data_says_for_what_and_keeps_e
 
 def test_a_start_that_is_stopped_while_it_fetches_has_trained_nothing(made, tmp_path, monkeypatch):
     recipe, _, address = made
-    interruption, goes_on = Interruption(), threading.Event()
+    interruption, goes_on, is_answered = Interruption(), threading.Event(), threading.Event()
 
     def hang(store, folder):
         interruption.stop("the test says so")
         goes_on.wait(30)
+        is_answered.set()
         return fetch_beginning(store, folder)
 
     run = RunDir(tmp_path / "run")
@@ -248,7 +250,7 @@ def test_a_start_that_is_stopped_while_it_fetches_has_trained_nothing(made, tmp_
     with monkeypatch.context() as patched:
         patched.setattr(data_module, "fetch_beginning", hang)
         ending = train(config, run, interruption=interruption)
-        is_over_before_the_answer = not goes_on.is_set()
+        is_over_before_the_answer = not is_answered.is_set()
         assert not (tmp_path / "here" / "data.json").exists()
         goes_on.set()
     assert is_over_before_the_answer
