@@ -21,15 +21,16 @@ from recorded import events
 from safetensors.numpy import load_file
 
 from dragoman import console
+from dragoman.checkpoints import background
 from dragoman.checkpoints.names import MODEL, OPTIMIZER
 from dragoman.config import load_config
-from dragoman.errors import RemoteError
+from dragoman.errors import RemoteError, RunError, StorageError
 from dragoman.report.write import read_report
 from dragoman.rundir import RunDir
 from dragoman.shards import arrival as arrival_module
 from dragoman.shards.remote import fetch_beginning, publish
 from dragoman.storage import Patience, Store, parse_address
-from dragoman.telemetry.events import StepDone
+from dragoman.telemetry.events import AttemptEnded, StepDone
 from dragoman.training import data as data_module
 from dragoman.training.interruption import Interruption
 from dragoman.training.train import train
@@ -205,7 +206,7 @@ def after(number, action, monkeypatch):
 
 
 def test_a_run_that_is_stopped_while_it_waits_for_data_says_for_what_and_keeps_every_step(
-    made, straight, tmp_path, monkeypatch, starving, caplog
+    made, straight, tmp_path, monkeypatch, caplog
 ):
     recipe, _, address = made
     interruption, goes_on = Interruption(), threading.Event()
@@ -213,7 +214,8 @@ def test_a_run_that_is_stopped_while_it_waits_for_data_says_for_what_and_keeps_e
     config = streamed(recipe, address, data__prepared=str(tmp_path / "here"), training__steps=STEPS)
 
     def stop_who_waits():
-        starving.wait(60)
+        # Once it has said so: a request between its look for the data and that would be sooner.
+        wait_until(lambda: f"training tokens from {address}" in caplog.text)
         interruption.stop("the test says so")
         goes_on.wait(30)  # as a server that does not answer
 
@@ -235,11 +237,12 @@ def test_a_run_that_is_stopped_while_it_waits_for_data_says_for_what_and_keeps_e
 
 def test_a_start_that_is_stopped_while_it_fetches_has_trained_nothing(made, tmp_path, monkeypatch):
     recipe, _, address = made
-    interruption, goes_on = Interruption(), threading.Event()
+    interruption, goes_on, is_answered = Interruption(), threading.Event(), threading.Event()
 
     def hang(store, folder):
         interruption.stop("the test says so")
         goes_on.wait(30)
+        is_answered.set()
         return fetch_beginning(store, folder)
 
     run = RunDir(tmp_path / "run")
@@ -247,7 +250,7 @@ def test_a_start_that_is_stopped_while_it_fetches_has_trained_nothing(made, tmp_
     with monkeypatch.context() as patched:
         patched.setattr(data_module, "fetch_beginning", hang)
         ending = train(config, run, interruption=interruption)
-        is_over_before_the_answer = not goes_on.is_set()
+        is_over_before_the_answer = not is_answered.is_set()
         assert not (tmp_path / "here" / "data.json").exists()
         goes_on.set()
     assert is_over_before_the_answer
@@ -280,6 +283,32 @@ def test_a_store_that_fails_while_a_step_waits_costs_no_step_but_a_new_start_say
             train(config, run)
     assert train(config, run).state == "finished"
     assert_same_bits(straight, run)
+
+
+def test_a_disk_that_is_full_when_a_wait_for_data_is_stopped_does_not_count_the_next_step(
+    made, tmp_path, monkeypatch, starving
+):
+    recipe, _, address = made
+    interruption, goes_on = Interruption(), threading.Event()
+    run = RunDir(tmp_path / "run")
+    config = streamed(recipe, address, data__prepared=str(tmp_path / "here"), training__steps=STEPS)
+
+    def stop_who_waits():
+        starving.wait(60)
+        monkeypatch.setattr(background, "save_snapshot", full)
+        interruption.stop("the test says so")
+        goes_on.wait(30)
+
+    def full(root, snapshot):
+        raise StorageError(root, "saving a checkpoint", "no space left")
+
+    after(2, stop_who_waits, monkeypatch)
+    with pytest.raises(RunError, match="no space left"):
+        train(config, run, interruption=interruption)
+    goes_on.set()
+    (ended,) = events(run, AttemptEnded)
+    assert ended.state == "failed"
+    assert ended.step == events(run, StepDone)[-1].step
 
 
 def test_two_workers_that_wait_for_data_stop_together(made, tmp_path):

@@ -65,6 +65,8 @@ class Loader:
         self._arrival, self._held_block = arrival, -1
         self._first_step = self._next_step = first_step
         self._awaited_block = -1
+        self.waited_for_others_s = 0.0
+        """In the last call of `next`: this rank had its shards, and another did not."""
         self._ready: queue.Queue[StepBatches | Exception] = queue.Queue(STEPS_AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(
@@ -91,6 +93,7 @@ class Loader:
         None: a rank is asked to stop, and a rank lacks the shards of the step. Where they arrive
         while steps are taken, this is collective: every rank must call.
         """
+        self.waited_for_others_s = 0.0
         if self._arrival:
             self._arrival.passed(self._next_step - 1)
             if not self._all_have_shards(self._arrival, is_asked_to_stop):
@@ -116,11 +119,17 @@ class Loader:
                     log.show(lambda: f"{arrival.missing_of(block)}, for step {self._next_step:,}")
                 self._stopped.wait(POLL_S)
             lacks, is_stopping = not arrival.has(block), is_asked_to_stop()
+            asked_at = time.perf_counter()
             lacking, stopping = self._group.sums([float(lacks), float(is_stopping)])
+            if not lacks:
+                self.waited_for_others_s += time.perf_counter() - asked_at
             if not lacking:
                 self._awaited_block = block
             elif stopping:
                 return False
+            elif not lacks and self._group.pulse.phase == "data":
+                # Should nobody ever go on, it is not this rank that is behind.
+                self._group.pulse.enter("agreement")
         return True
 
     def _produce(self, step: int) -> None:

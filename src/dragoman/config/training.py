@@ -50,8 +50,8 @@ class TrainingSettings(Section):
     one pass. Twice the computing; published for translation with 5, and 1 is worth trying too."""
     precision: Literal["fp32", "bf16", "fp16", "auto"] = "fp32"
     """Of forward and backward; weights and optimizer stay in fp32, and in bf16 on a CPU all but
-    the factors of products. fp16 uses loss scaling. auto: bf16 where all workers have units for it
-    that make it faster, otherwise fp32; looked up at each start."""
+    factors and results of products. fp16 uses loss scaling. auto: bf16 where all workers have units
+    for it that make it faster, otherwise fp32; looked up at each start."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: CUDA if there is a device."""
     sharding: Literal["none", "full"] = "none"

@@ -219,6 +219,10 @@ class Pulse:
         return self._beat.host
 
     @property
+    def phase(self) -> str:
+        return self._beat.phase
+
+    @property
     def steps_done(self) -> int:
         """The last step that is done; the one that is being taken does not count."""
         return self._beat.step - (self._beat.phase in IN_A_STEP)

@@ -1,8 +1,8 @@
 """Matrix products of layers, with factors in bf16 where a CPU has units for them (AMX).
 
 `torch.autocast` also rounds what lies between the products, and its backward is slower on a CPU
-than that of fp32 (docs/log.md). Here only the factors of products are rounded: their sums, and
-activations, gradients and weights stay in fp32.
+than that of fp32 (docs/log.md). Here only factors and results of these products are rounded, once
+each: all between them is computed and kept in fp32, weights and the sums of gradients included.
 """
 
 from collections.abc import Iterator

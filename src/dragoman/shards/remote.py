@@ -47,11 +47,13 @@ def fetch_beginning(store: Store, folder: Path) -> PreparedData:
     The address is asked for nothing where nothing is missing. One process a host may do this, under
     `fetching`.
     """
+    here = PreparedData.open(folder) if (folder / PASSPORT_NAME).exists() else None
+    is_fetched = (folder / FETCHED).exists()  # also by somebody who was stopped in the middle
+    if not here and not is_fetched:
+        _refuse_other_files(folder)  # before any is removed, by whatever name
     for pattern in (f"*/.*{ARRIVING}*", "*/.*.part"):
         for leftover in folder.glob(pattern):
             leftover.unlink(missing_ok=True)
-    here = PreparedData.open(folder) if (folder / PASSPORT_NAME).exists() else None
-    is_fetched = (folder / FETCHED).exists()  # also by somebody who was stopped in the middle
     if here:
         _remove_damaged(here)
         if all((folder / name).exists() for name in here.files()):
@@ -70,11 +72,6 @@ def fetch_beginning(store: Store, folder: Path) -> PreparedData:
     with storage_errors(folder, "fetching prepared data"):
         folder.mkdir(parents=True, exist_ok=True)
         if not here:
-            if not is_fetched and any(path.name != LOCK for path in folder.iterdir()):
-                raise UserError(
-                    f"{folder}: holds files that are not prepared data, and nothing was changed; "
-                    "name another folder with data.prepared"
-                )
             write_whole(folder / FETCHED, f"{passport.content_hash}\n")
         early, plain = _early_files(passport), _unhashed_files(passport)
         missing = [file for file in early if not (folder / file.name).exists()]
@@ -131,6 +128,15 @@ def fetching(folder: Path) -> Iterator[None]:
                 with suppress(OSError):
                     (folder / LOCK).unlink()
                     folder.rmdir()
+
+
+def _refuse_other_files(folder: Path) -> None:
+    with storage_errors(folder, "fetching prepared data"):
+        if folder.exists() and any(path.name != LOCK for path in folder.iterdir()):
+            raise UserError(
+                f"{folder}: holds files that are not prepared data, and nothing was changed; "
+                "name another folder with data.prepared"
+            )
 
 
 def _parsed(content: bytes, store: Store) -> Passport:

@@ -104,6 +104,8 @@ class Stepper:
         if not work:
             return None
         waited_s = time.perf_counter() - begun
+        for_others_s = loader.waited_for_others_s  # which is no lateness of this rank
+        left_at += for_others_s
         pieces = 1
         while True:
             gradients = updater.gradients(work, pieces)
@@ -132,9 +134,9 @@ class Stepper:
             state = dataclasses.replace(state, optimizer=counts)
         step_s = time.perf_counter() - begun
         parts_s = {
-            "data": waited_s,
+            "data": waited_s - for_others_s,
             **gradients.parts_s,
-            "agreement": message.received_at - has_gradients_at,
+            "agreement": message.received_at - has_gradients_at + for_others_s,
             "checkpoint": stalled_s,
             "optimizer": updater.update_s,
         }

@@ -285,6 +285,8 @@ def stopped_without_data(
     """
     arrival = trainer.data.arrival
     if before:
+        # Not of the next step, whose data was waited for: it would count as done.
+        trainer.group.pulse.enter("checkpoint", state.step)
         ending = stopped(trainer.group, state.step, interruption)
         save(trainer, state, ending, must=True)
         return ending

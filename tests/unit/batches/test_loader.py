@@ -1,8 +1,10 @@
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from dragoman.batches import loader as loader_module
 from dragoman.batches.loader import Loader
 from dragoman.batches.merges import Merges
 from dragoman.batches.plan import BatchPlan
@@ -158,6 +160,37 @@ def test_steps_wait_for_their_shards_and_tell_how_far_they_have_come(digits_conf
         assert [loader.next().step, loader.next().step] == [3, 4]
     assert arriving.steps == [3, 2, 3]
     assert len(plan.blocks) == 1
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_rank_that_has_its_shards_waits_for_others_and_is_not_behind(
+    digits_config, monkeypatch, is_late
+):
+    """Of two ranks, of which one lacks the shards in two of three exchanges."""
+    lacking = [1.0, 1.0, 0.0]
+    clock = SimpleNamespace(now=0.0)
+
+    def look():
+        clock.now += 1.0
+        return clock.now
+
+    def sums(group, values):
+        clock.now += 100.0
+        return [lacking.pop(0), 0.0]
+
+    loader, _ = loader_for(digits_config, group := group_of(0, 2))
+    loader._arrival = arriving = Arriving()
+    arriving.is_complete = True
+    group.pulse.enter("data", 1)
+    monkeypatch.setattr(Group, "sums", sums)
+    with monkeypatch.context() as patched, loader:
+        clocks = SimpleNamespace(monotonic=look, perf_counter=look)
+        patched.setattr(loader_module, "time", clocks)
+        if is_late:
+            patched.setattr(arriving, "has", lambda block: not lacking[0])
+        assert loader.next().step == 1
+    assert loader.waited_for_others_s // 100 == (1 if is_late else 3)
+    assert group.pulse.phase == ("data" if is_late else "agreement")
 
 
 def test_a_loader_that_waits_for_shards_can_be_left(digits_config):

@@ -43,6 +43,13 @@ def test_factors_that_bf16_holds_have_exact_products():
         assert torch.equal(linear(x, weight), x)
 
 
+def test_the_sum_of_a_product_is_exact_until_it_is_rounded_once():
+    x, weight = torch.tensor([[1.0, 2.0**-10, -1.0]]), torch.ones(1, 3)
+    with computing_in("bf16", "cpu"):
+        assert linear(x, weight).item() == 2.0**-10
+        assert linear(x[:, :2], weight[:, :2]).item() == 1.0  # of 1 + 2^-10
+
+
 def test_outside_the_context_nothing_is_rounded():
     torch.manual_seed(1)
     x, weight = torch.randn(5, 16), torch.randn(8, 16)

@@ -156,12 +156,17 @@ def test_other_data_in_the_folder_is_refused_with_both_hashes(prepared, store, t
         fetch_beginning(store, folder)
 
 
-def test_a_folder_of_something_else_is_left_alone(store, tmp_path):
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "letter.txt").write_text("dear")
+def test_a_folder_of_something_else_is_left_alone(prepared, store, tmp_path):
+    """Files that are called like prepared ones, too: an unfinished preparation has some."""
+    tokens = prepared.passport.late_files[0].name
+    others = {"letter.txt", "models/.x.part", prepared.passport.tokenizer_file, tokens}
+    for name in others:
+        path = tmp_path / "here" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("dear")
     with pytest.raises(UserError, match="not prepared data, and nothing was changed"):
         fetch_beginning(store, tmp_path / "here")
-    assert names(tmp_path / "here") == {"letter.txt"}
+    assert names(tmp_path / "here") == others
 
 
 def test_a_wrong_address_and_a_foreign_passport_are_refused(store, tmp_path):

@@ -2,6 +2,7 @@ import pytest
 import torch
 from recorded import events
 
+from dragoman.batches.loader import Loader
 from dragoman.distributed.group import Group
 from dragoman.telemetry.events import (
     StepDone,
@@ -49,6 +50,21 @@ def test_parts_of_a_step_add_up_to_it(run_with):
         # Each is written to the microsecond.
         assert sum(event.parts_s.values()) == pytest.approx(event.step_s, abs=1e-5)
         assert min(event.parts_s.values()) >= 0
+
+
+def test_a_wait_for_the_data_of_others_is_neither_data_nor_lateness(run_with, monkeypatch):
+    take = Loader.next
+
+    def waited(loader, *given):
+        work = take(loader, *given)
+        loader.waited_for_others_s = 1000.0
+        return work
+
+    monkeypatch.setattr(Loader, "next", waited)
+    _, run = run_with("training.steps=2")
+    for event in events(run, StepDone):
+        assert event.parts_s["data"] < 0 < 1000 < event.parts_s["agreement"]
+        assert event.ready_s < 0
 
 
 def test_two_passes_need_twice_the_operations(run_with):
