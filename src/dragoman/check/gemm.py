@@ -25,13 +25,13 @@ def measured(device: "torch.device", seconds: float = MEASURE_S) -> dict[str, An
     import torch  # noqa: PLC0415 - see `main`
 
     from dragoman.distributed.devices import WIDTH  # noqa: PLC0415
+    from dragoman.distributed.gemm import product  # noqa: PLC0415
 
     width = WIDTH.get(device.type, WIDTH["cpu"])
     factor = torch.randn(width, width, device=device)
-    product = torch.empty_like(factor)
     count, begun = 0, time.perf_counter()
     while count < LEAST_PRODUCTS or time.perf_counter() - begun < seconds:
-        torch.mm(factor, factor, out=product)
+        product(factor, factor)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         count += 1

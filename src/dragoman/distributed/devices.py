@@ -15,6 +15,7 @@ import psutil
 import torch
 
 from dragoman.distributed.consensus import all_or_none
+from dragoman.distributed.gemm import product
 from dragoman.distributed.group import Group
 from dragoman.errors import StorageError, UserError
 from dragoman.rundir import write_whole
@@ -123,7 +124,7 @@ def measured_peak(device: torch.device, precision: str) -> float:
     count = 0
     while count < LEAST_PRODUCTS or time.perf_counter() - begun < MEASURE_S:
         before = time.perf_counter()
-        torch.mm(factor, factor)
+        product(factor, factor)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         fastest_s = min(fastest_s, time.perf_counter() - before)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.batches.collate import Batch
+from dragoman.distributed.gemm import is_worth_onednn, product
 from dragoman.model.products import factor_dtype
 from dragoman.model.r_drop import consistent_cross_entropy, doubled
 from dragoman.model.size import FP32_BYTES
@@ -82,10 +83,10 @@ def _chunk_bytes(hidden_ND: Tensor) -> int:
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
     """Adds the product of two matrices, which may have fewer bits than the total."""
-    if left.dtype == total.dtype:
+    if left.dtype == total.dtype and not is_worth_onednn(left, right):
         total.addmm_(left, right)
     else:
-        total += left @ right
+        total += product(left, right)
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
@@ -96,7 +97,6 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         tokens, vocabulary = hidden_ND.shape[0], weight_VD.shape[0]
         exact = torch.empty(0, dtype=torch.float32, device=hidden_ND.device)
         rows = min(tokens, max(1, _chunk_bytes(hidden_ND) // (FP32_BYTES * vocabulary)))
-        logits = hidden_ND.new_empty(rows, vocabulary)
         log_shares = exact.new_empty(rows, vocabulary)
         likelihood_N = exact.new_empty(tokens)
         learning = any(ctx.needs_input_grad[:2])
@@ -106,7 +106,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         for begin in range(0, tokens, rows):
             part = slice(begin, begin + rows)
             hidden, target_C1 = hidden_ND[part], target_N[part].unsqueeze(1)
-            logits_CV = torch.mm(hidden, weight_VD.T, out=logits[: len(hidden)])
+            logits_CV = product(hidden, weight_VD.T)
             log_CV = torch.log_softmax(logits_CV.float(), dim=1, out=log_shares[: len(hidden)])
             likelihood_N[part] = -log_CV.gather(1, target_C1).squeeze(1)
             if grad_hidden is not None and grad_weight is not None:
@@ -114,7 +114,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 on_target_C1 = torch.full_like(target_C1, smoothing - 1, dtype=torch.float32)
                 grad_CV.scatter_add_(1, target_C1, on_target_C1)
                 grad = grad_CV.to(hidden.dtype)
-                grad_hidden[part] = grad @ weight_VD
+                grad_hidden[part] = product(grad, weight_VD)
                 _add_product(grad_weight, grad.T, hidden)
         likelihood = likelihood_N.sum()
         smoothed = likelihood.clone()

@@ -1,8 +1,9 @@
-"""Matrix products of layers, with factors in bf16 where a CPU has units for them (AMX).
+"""Matrix products of layers, by the units of a CPU that compute them fastest.
 
-`torch.autocast` also rounds what lies between the products, and its backward is slower on a CPU
-than that of fp32 (docs/log.md). Here only factors and results of these products are rounded, once
-each: all between them is computed and kept in fp32, weights and the sums of gradients included.
+In fp32 that may be another library than torch's own (`distributed/gemm.py`). In bf16, where a CPU
+has units for it, factors and results of products are rounded, once each, and all between them is
+computed and kept in fp32, weights and the sums of gradients included. `torch.autocast` also rounds
+what lies between, and its backward is slower on a CPU than that of fp32 (docs/log.md).
 """
 
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.distributed.devices import DTYPES
+from dragoman.distributed.gemm import is_worth_onednn, product
 
 _products_are_in_bf16 = ContextVar("products_are_in_bf16", default=False)
 
@@ -40,10 +42,12 @@ def factor_dtype(device_type: str) -> torch.dtype:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Returns what `torch.nn.functional.linear` does."""
-    if not _products_are_in_bf16.get() or x.device.type != "cpu":
-        return functional.linear(x, weight, bias)
-    product: Tensor = _LinearInBf16.apply(x, weight, bias)  # type: ignore[no-untyped-call]
-    return product
+    if x.device.type == "cpu":
+        dtype = torch.bfloat16 if _products_are_in_bf16.get() else torch.float32
+        if dtype == torch.bfloat16 or is_worth_onednn(x.flatten(0, -2), weight.T):
+            found: Tensor = _Linear.apply(x, weight, bias, dtype)  # type: ignore[no-untyped-call]
+            return found
+    return functional.linear(x, weight, bias)
 
 
 class Linear(nn.Linear):
@@ -60,24 +64,30 @@ def _products_in_bf16() -> Iterator[None]:
         _products_are_in_bf16.reset(before)
 
 
-class _LinearInBf16(torch.autograd.Function):
+class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        x_NI, weight_OI = x.flatten(0, -2).bfloat16(), weight.bfloat16()
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype
+    ) -> Tensor:
+        """Computes a product whose factors are rounded to `dtype`."""
+        x_NI, weight_OI = x.flatten(0, -2).to(dtype), weight.to(dtype)
         ctx.save_for_backward(x_NI, weight_OI)
         ctx.has_bias = bias is not None
-        product = torch.mm(x_NI, weight_OI.T).float()
-        if bias is not None:
-            product += bias
+        if dtype == torch.float32:
+            found_NO = product(x_NI, weight_OI.T, bias)
+        else:
+            found_NO = product(x_NI, weight_OI.T).float()
+            if bias is not None:
+                found_NO += bias
         # A view could not be changed in place any more.
-        return product if x.ndim == 2 else product.view(*x.shape[:-1], -1)
+        return found_NO if x.ndim == 2 else found_NO.view(*x.shape[:-1], -1)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x_NI, weight_OI = ctx.saved_tensors
         (gradient,) = gradients
         gradient_NO = gradient.flatten(0, -2)
-        rounded_NO = gradient_NO.bfloat16()
-        of_x = torch.mm(rounded_NO, weight_OI).float().view(*gradient.shape[:-1], -1)
-        of_weight = torch.mm(rounded_NO.T, x_NI).float()
-        return of_x, of_weight, gradient_NO.sum(dim=0) if ctx.has_bias else None
+        rounded_NO = gradient_NO.to(x_NI.dtype)
+        of_x = product(rounded_NO, weight_OI).float().view(*gradient.shape[:-1], -1)
+        of_weight = product(rounded_NO.T, x_NI).float()
+        return of_x, of_weight, gradient_NO.sum(dim=0) if ctx.has_bias else None, None

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from dragoman.batches.collate import Batch
+from dragoman.distributed.gemm import product
 
 
 def doubled(batch: Batch) -> Batch:
@@ -74,7 +75,9 @@ class _ChunkedConsistency(torch.autograd.Function):
         for begin in range(0, tokens, rows):
             part = slice(begin, begin + rows)
             target_C1 = target_N[part].unsqueeze(1)
-            log_2CV = (hidden_2ND[:, part] @ weight_VD.T).to(exact).log_softmax(dim=2)
+            hidden_2CD = hidden_2ND[:, part]
+            logits_2CV = product(hidden_2CD.flatten(0, 1), weight_VD.T).view(2, -1, vocabulary)
+            log_2CV = logits_2CV.to(exact).log_softmax(dim=2)
             target_2C1 = log_2CV.gather(2, target_C1.expand(2, -1, -1))
             likelihood_N[part] = -target_2C1.mean(dim=0).squeeze(1)
             loss -= (1 - smoothing) * target_2C1.sum() / 2
@@ -91,8 +94,9 @@ class _ChunkedConsistency(torch.autograd.Function):
                 target_grad = torch.full_like(target_2C1, -(1 - smoothing) / 2)
                 grad_2CV.scatter_add_(2, target_C1.expand(2, -1, -1), target_grad)
                 grad = grad_2CV.to(hidden_2ND.dtype)
-                grad_hidden[:, part] = grad @ weight_VD
-                grad_weight += grad.flatten(0, 1).T @ hidden_2ND[:, part].flatten(0, 1)
+                grad = grad.flatten(0, 1)
+                grad_hidden[:, part] = product(grad, weight_VD).view_as(hidden_2CD)
+                grad_weight += product(grad.T, hidden_2CD.flatten(0, 1))
         ctx.save_for_backward(grad_hidden.flatten(0, 1), grad_weight)
         ctx.dtypes = hidden_2ND.dtype, weight_VD.dtype
         likelihood = likelihood_N.sum()

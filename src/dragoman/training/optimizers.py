@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from dragoman.checkpoints.checkpoint import Shapes
 from dragoman.config import OptimizerSettings
+from dragoman.distributed.gemm import product
 from dragoman.training.tensors import (
     STATE_SEPARATOR,
     is_sharded,
@@ -315,9 +316,9 @@ def orthogonalized(matrix: Tensor, group: Mapping[str, Any]) -> Tensor:
     found: Tensor = matrix.mT if is_tall else matrix
     found = found / found.norm(dim=(-2, -1), keepdim=True).clamp(min=group["eps"])
     for _ in range(group["ns_steps"]):
-        gram = found @ found.mT
-        polynomial = (gram @ gram).mul_(c).add_(gram, alpha=b)
-        found = (polynomial @ found).add_(found, alpha=a)
+        gram = product(found, found.mT)
+        polynomial = product(gram, gram).mul_(c).add_(gram, alpha=b)
+        found = product(polynomial, found).add_(found, alpha=a)
     return found.mT if is_tall else found
 
 

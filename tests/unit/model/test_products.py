@@ -1,9 +1,12 @@
 import threading
 from contextlib import suppress
 
+import pytest
 import torch
 from torch.nn import functional
 
+from dragoman.distributed import gemm
+from dragoman.model.loss import smoothed_cross_entropy
 from dragoman.model.products import Linear, computing_in, factor_dtype, linear
 
 ROUNDING = 2.0**-8
@@ -77,3 +80,39 @@ def test_fp16_is_left_to_autocast():
     with computing_in("fp16", "cpu"):
         assert factor_dtype("cpu") is torch.float16
         assert linear(torch.ones(2, 4), torch.ones(3, 4)).dtype is torch.float16
+
+
+@pytest.fixture(params=[False, True], ids=["torch's library", "oneDNN"])
+def library(request, monkeypatch):
+    monkeypatch.setattr(gemm, "has_faster_onednn", lambda: request.param)
+
+
+def test_in_fp32_a_layer_is_that_of_torch_by_either_library(library):
+    torch.manual_seed(1)
+    layer, x = Linear(96, 160), torch.randn(9, 11, 96)
+    own = of_layer("fp32", x, layer)
+    expected = torch.nn.Linear(96, 160)
+    expected.load_state_dict(layer.state_dict())
+    for one, other in zip(own, of_layer("fp32", x, expected), strict=True):
+        assert one.shape == other.shape
+        assert torch.allclose(one, other, rtol=1e-4, atol=1e-4 * other.abs().max().item())
+
+
+def test_gradients_of_layer_and_loss_agree_with_small_differences(library):
+    """In fp32, a difference of 1e-2 in one weight is known to about three digits of the loss."""
+    torch.manual_seed(1)
+    layer, x = Linear(128, 128, bias=False), torch.randn(160, 128)
+    weight_VD, target_N = torch.randn(400, 128), torch.randint(400, (160,))
+
+    def loss():
+        return smoothed_cross_entropy(layer(x), weight_VD, target_N, 0.1).smoothed
+
+    loss().backward()
+    direction = layer.weight.grad / layer.weight.grad.norm()
+    predicted = (layer.weight.grad * direction).sum().item()
+    with torch.no_grad():
+        layer.weight += 5e-3 * direction
+        above = loss()
+        layer.weight -= 1e-2 * direction
+        below = loss()
+    assert (above - below).item() / 1e-2 == pytest.approx(predicted, rel=0.02)
