@@ -102,20 +102,21 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         learning = any(ctx.needs_input_grad[:2])
         # Gradients are kept in fp32 until backward knows the scale that keeps fp16 from underflow.
         grad_hidden = torch.empty_like(hidden_ND, dtype=torch.float32) if learning else None
-        grad_weight = torch.zeros_like(weight_VD, dtype=torch.float32) if learning else None
+        # Transposed, so that the smaller factor of its products is the one that oneDNN copies.
+        grad_weight_DV = exact.new_zeros(weight_VD.T.shape) if learning else None
         for begin in range(0, tokens, rows):
             part = slice(begin, begin + rows)
             hidden, target_C1 = hidden_ND[part], target_N[part].unsqueeze(1)
             logits_CV = product(hidden, weight_VD.T)
             log_CV = torch.log_softmax(logits_CV.float(), dim=1, out=log_shares[: len(hidden)])
             likelihood_N[part] = -log_CV.gather(1, target_C1).squeeze(1)
-            if grad_hidden is not None and grad_weight is not None:
+            if grad_hidden is not None and grad_weight_DV is not None:
                 grad_CV = log_CV.exp_()
                 on_target_C1 = torch.full_like(target_C1, smoothing - 1, dtype=torch.float32)
                 grad_CV.scatter_add_(1, target_C1, on_target_C1)
                 grad = grad_CV.to(hidden.dtype)
                 grad_hidden[part] = product(grad, weight_VD)
-                _add_product(grad_weight, grad.T, hidden)
+                _add_product(grad_weight_DV, hidden.T, grad)
         likelihood = likelihood_N.sum()
         smoothed = likelihood.clone()
         if smoothing:
@@ -124,23 +125,24 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             mean_D = weight_VD.float().mean(dim=0)
             beyond_mean_ND = weight_VD.index_select(0, target_N).float() - mean_D
             smoothed = likelihood + smoothing * (beyond_mean_ND * hidden_ND).sum()
-            if grad_hidden is not None and grad_weight is not None:
+            if grad_hidden is not None and grad_weight_DV is not None:
                 grad_hidden.sub_(mean_D, alpha=smoothing)
-                grad_weight.sub_(hidden_ND.float().sum(dim=0), alpha=smoothing / vocabulary)
+                of_rest_D1 = hidden_ND.float().sum(dim=0).unsqueeze(1)
+                grad_weight_DV.sub_(of_rest_D1, alpha=smoothing / vocabulary)
         if learning:
-            ctx.save_for_backward(grad_hidden, grad_weight)
+            ctx.save_for_backward(grad_hidden, grad_weight_DV)
             ctx.dtypes = hidden_ND.dtype, weight_VD.dtype
         ctx.mark_non_differentiable(likelihood, likelihood_N)
         return smoothed, likelihood, likelihood_N
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        grad_hidden, grad_weight = ctx.saved_tensors
+        grad_hidden, grad_weight_DV = ctx.saved_tensors
         hidden_dtype, weight_dtype = ctx.dtypes
         scale = gradients[0]
         return (
             (grad_hidden * scale).to(hidden_dtype),
-            (grad_weight * scale).to(weight_dtype),
+            (grad_weight_DV.T * scale).to(weight_dtype),
             None,
             None,
         )
