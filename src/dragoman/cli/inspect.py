@@ -20,7 +20,7 @@ def inspect(
 
     Example: dragoman inspect prepared/demo
     """
-    from dragoman.checkpoints.names import MANIFEST, step_of
+    from dragoman.checkpoints.names import is_checkpoint
     from dragoman.console import echo
     from dragoman.errors import UserError
     from dragoman.rundir import RunDir
@@ -32,7 +32,7 @@ def inspect(
             print(prepared.passport.model_dump_json(indent=2))
         else:
             show_data(prepared)
-    elif step_of(path.resolve().name) is not None and (path / MANIFEST).exists():
+    elif is_checkpoint(path):
         show_checkpoint(path, as_json)
     elif RunDir(path).config.exists():
         show_run(RunDir(path), as_json)
