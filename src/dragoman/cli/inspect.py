@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.arguments import local_folder
+
 if TYPE_CHECKING:
     from dragoman.rundir import RunDir
     from dragoman.shards.passport import PreparedData, Side, SourceRecord
@@ -13,7 +15,9 @@ FILES_SHOWN = 10
 
 
 def inspect(
-    path: Annotated[Path, typer.Argument(help="Prepared data, a run or a checkpoint.")],
+    path: Annotated[
+        Path, typer.Argument(parser=local_folder, help="Prepared data, a run or a checkpoint.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Show what prepared data, a run or a checkpoint is made of: files, sizes, hashes, figures.

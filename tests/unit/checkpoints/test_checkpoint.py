@@ -40,7 +40,7 @@ def test_a_renamed_copy_is_verified_like_any_other(tmp_path):
     verify(copied)
     manifest = read_json(copied.folder / MANIFEST)
     write_json(copied.folder / MANIFEST, manifest | {"step": 8})
-    with pytest.raises(CorruptFileError, match="step 7.* step 8"):
+    with pytest.raises(CorruptFileError, match=r"step 7.* step 8"):
         verify(copied)
     write_json(copied.folder / MANIFEST, manifest)
     os.truncate(copied.folder / "model.safetensors", 10)
