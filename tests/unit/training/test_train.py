@@ -192,9 +192,11 @@ def test_a_failure_is_recorded_with_its_step_and_raised(run_with, monkeypatch, t
 
 def test_the_first_words_say_what_will_happen(run_with, caplog):
     caplog.set_level("INFO", "dragoman")
-    run_with("training.steps=2")
+    whole = "training.micro_batch_tokens=2000"
+    run_with("training.steps=2", whole)
     assert "starting; 1 worker(s) on cpu, 800 pairs" in caplog.text
-    run_with("training.steps=4")
+    assert "1 micro-batch a step" in caplog.text
+    run_with("training.steps=4", whole)
     assert "going on after step 2" in caplog.text
 
 
