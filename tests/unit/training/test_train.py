@@ -234,7 +234,7 @@ def test_the_observer_gets_each_step_with_its_own_parts(digits_config, tmp_path)
 def test_a_worker_that_is_left_alone_synchronizes_with_nobody(run_with, monkeypatch):
     """Of a run of auto whose workers took steps of their own; nor does it measure a network."""
 
-    def choose_local(trainer, state):
+    def choose_local(trainer, state, _):
         settings = SyncSettings(mode="local", local_steps=4)
         trainer.updater.adopt(settings, state.step)
         return dataclasses.replace(state, sync=settings.model_dump(mode="json"))
@@ -260,7 +260,7 @@ def test_auto_chooses_where_nothing_was_measured_before(chosen, looks, monkeypat
     monkeypatch.setattr(loop, "rehearse", Mock())
     trainer = Mock(**{"config.sync.mode": "auto", "group.ranks": 2, "data.loader": MagicMock()})
     before = RunState(step=3, sync=chosen and chosen.model_dump(mode="json"))
-    state = first_choice(trainer, before)
+    state = first_choice(trainer, before, Mock())
     assert look.called == looks
     assert (state.sync["mode"] == "bf16") == looks
 
