@@ -5,7 +5,7 @@
 #   docker build --tag dragoman:cuda --build-arg BASE=nvidia/cuda:13.0.2-base-ubuntu24.04 \
 #     --build-arg TORCH_INDEX=https://pypi.org/simple .
 
-ARG BASE=python:3.12-slim-bookworm
+ARG BASE=python:3.11-slim-bookworm
 FROM ${BASE}
 
 # Where torch comes from, beside the package index: this one has builds for CPUs, which are preferred

@@ -10,8 +10,14 @@ import argparse
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
+if TYPE_CHECKING:
+    from truth_lab.world import World
+
+Settings: TypeAlias = Mapping[str, float]
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "runs" / "gallery"
 PICTURES = ROOT / "docs" / "gallery"
@@ -58,30 +64,25 @@ CORPUS = {"pairs": 4000, "dropout": 0.1, "micro_batch_tokens": 100, "every_steps
 TOO_FEW_PAIRS = {"pairs": 150, "dropout": 0.0, "micro_batch_tokens": 400, "every_steps": 20}
 
 
-def reports() -> list[tuple[str, Path]]:
+def reports(runs: Path = RUNS) -> list[tuple[str, Path]]:
     """Returns the names and files of the reports that have been made."""
-    found = sorted(RUNS.glob("*/run/report.html"))
+    found = sorted(runs.glob("*/run/report.html"))
     return [(path.parents[1].name, path) for path in found]
 
 
-def main() -> None:
-    arguments = _arguments()
-    sys.path.insert(0, str(ROOT / "benchmarks"))  # where the worlds of known trouble are
-    from truth_lab.do_run import do_run  # noqa: PLC0415
+def worlds() -> "dict[str, tuple[World, Settings]]":
+    """Returns what is wrong with each run, and the settings that its recipe is filled with."""
     from truth_lab.world import Cap, SlowDevice, World  # noqa: PLC0415
 
     both = ("node1", "node2")
-    worlds = {
+    slow_device = SlowDevice(("node2",), 3.0, from_step=60)
+    return {
         "slow-link": (
             World("slow-link", "network", (), steps=150, caps=(Cap(both, "60mbit"),)),
             CORPUS,
         ),
         "straggler": (
-            World(
-                *("straggler", "straggling", ()),
-                steps=150,
-                slow_devices=(SlowDevice(("node2",), 3.0, from_step=60),),
-            ),
+            World("straggler", "straggling", (), steps=150, slow_devices=(slow_device,)),
             CORPUS,
         ),
         "overfitting": (
@@ -89,15 +90,25 @@ def main() -> None:
             TOO_FEW_PAIRS,
         ),
     }
-    for name, (world, settings) in worlds.items():
+
+
+def recipe_of(name: str, settings: Settings, runs: Path = RUNS) -> str:
+    return RECIPE.format(name=name, folder=runs / f"{name}-prepared", **settings)
+
+
+def main() -> None:
+    arguments = _arguments()
+    sys.path.insert(0, str(ROOT / "benchmarks"))  # where the worlds of known trouble are
+    from truth_lab.do_run import do_run  # noqa: PLC0415
+
+    for name, (world, settings) in worlds().items():
         if arguments.only not in name:
             continue
         folder = RUNS / name
         shutil.rmtree(folder, ignore_errors=True)
         recipe = RUNS / f"{name}.toml"
         recipe.parent.mkdir(parents=True, exist_ok=True)
-        prepared = RUNS / f"{name}-prepared"
-        recipe.write_text(RECIPE.format(name=name, folder=prepared, **settings), encoding="utf-8")
+        recipe.write_text(recipe_of(name, settings), encoding="utf-8")
         subprocess.run([sys.executable, "-m", "dragoman", "prepare", recipe], check=True)
         do_run(world, recipe, folder)
         write_report(folder)

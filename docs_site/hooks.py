@@ -46,12 +46,18 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def with_reports(markdown: str, made: Sequence[str]) -> str:
     """Returns the gallery's page with links in place of the comments that stand for reports.
 
-    Reports are too large for the repository, where nothing but the comment is left.
+    Reports are too large for the repository; where one has not been made, the page says so.
     """
-    for name in made:
-        link = f"[Open the whole report]({name}.html)"
-        markdown = markdown.replace(f"<!-- report: {name} -->", link)
-    return markdown
+
+    def shown(comment: re.Match[str]) -> str:
+        if comment[1] in made:
+            return f"[Open the whole report]({comment[1]}.html)"
+        return (
+            "The whole report is not part of this site: `sudo make gallery` makes it, and "
+            "`make docs` then links it here."
+        )
+
+    return re.sub(r"<!-- report: ([\w-]+) -->", shown, markdown)
 
 
 def links_within_the_site(markdown: str, depth: int) -> str:

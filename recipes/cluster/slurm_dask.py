@@ -1,6 +1,8 @@
 """Prepares a corpus on nodes of a Slurm cluster, by workers that dask-jobqueue submits as jobs.
 
-    pip install 'dragoman[dask]' dask-jobqueue
+In a clone of the repository:
+
+    pip install --editable '.[dask]' dask-jobqueue
     python recipes/cluster/slurm_dask.py recipes/wmt16-en-de.toml
 
 Run it where jobs are submitted from, in the environment and the folder that all nodes share. After

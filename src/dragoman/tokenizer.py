@@ -195,6 +195,14 @@ class WordCache:
             self._pieces.extend(ids[:-1])
 
 
+def missing_model(path: Path) -> UserError:
+    """Returns what to say of a recipe whose `tokenizer.model` is not there."""
+    return UserError(
+        f"tokenizer.model = {str(path)!r}: no such file; put it there, or remove the key, and "
+        "pieces are learned from the training text"
+    )
+
+
 def learn_tokenizer(
     texts: Iterable[str], settings: TokenizerSettings, is_logged: bool = False
 ) -> Tokenizer:

@@ -267,7 +267,7 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
             "dragoman watch runs/first runs/second --web --port 8000",
         ),
     ),
-    ("docs/gallery/index.md", "make gallery"): NotHere("minutes of runs in a lab"),
+    ("docs/gallery/index.md", "sudo make gallery"): NotHere("minutes of runs in a lab"),
     ("docs/tutorials/your-own-corpus.md", ". ~/dragoman/.venv/bin/activate"): Run(
         is_activated=False
     ),

@@ -64,14 +64,11 @@ def test_a_page_of_the_site_loads_nothing_from_elsewhere(site):
 
 def test_links_to_recipes_lead_to_their_copies():
     pytest.importorskip("mkdocs", reason="needs the extra docs")
-    from docs_site.hooks import links_within_the_site, with_reports
+    from docs_site.hooks import links_within_the_site
 
     assert links_within_the_site("[a](../recipes/x.toml)", 0) == "[a](recipes/x.toml)"
     assert links_within_the_site("[a](../../recipes/x.toml)", 1) == "[a](../recipes/x.toml)"
     assert links_within_the_site("[a](../data.md)", 1) == "[a](../data.md)"
-    assert with_reports("<!-- report: a -->\n<!-- report: b -->", ["a"]) == (
-        "[Open the whole report](a.html)\n<!-- report: b -->"
-    )
 
 
 def test_the_command_page_has_every_command_and_option():

@@ -1,9 +1,11 @@
-"""Job files for clouds, Slurm and Kubernetes: what they start is accepted by our command line.
+"""Job files for clouds, Slurm and Kubernetes: what they start is accepted by our command line, and
+they have no key and no kind of value that `job_schemas.py` does not know.
 
 Their own programs check them where `make test-jobs` has installed these: JOBS_PYTHON is a Python
 with SkyPilot, dstack and Kubeflow's training SDK.
 """
 
+import json
 import os
 import re
 import shlex
@@ -12,13 +14,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 import typer.main
 import yaml
 from digits_language import write_recipe
 from processes import losses
+from shipped.job_schemas import SCHEMAS
 
 from dragoman.cli import app
+from dragoman.cli.train import PREEMPTED
 
 FOLDER = Path(__file__).parents[2] / "recipes" / "cluster"
 SKYPILOT = FOLDER / "skypilot.yaml"
@@ -83,6 +88,86 @@ def test_what_a_job_starts_is_accepted_by_the_command_line(name):
     for command, *arguments in found:
         parser = typer.main.get_command(app).commands[command]
         parser.make_context(command, [word.replace("$", "") for word in arguments])
+
+
+class StrictLoader(yaml.SafeLoader):
+    """Refuses a key that stands twice, of which PyYAML would take the last without a word."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
+        assert len({*keys}) == len(keys), f"a key is there twice among {keys}"
+        return super().construct_mapping(node, deep)
+
+
+def refusal(name: str, job: object) -> str:
+    """Returns what is wrong with a job file's content; empty: nothing."""
+    error = jsonschema.exceptions.best_match(
+        jsonschema.Draft202012Validator(SCHEMAS[name]).iter_errors(job)
+    )
+    return f"{error.json_path}: {error.message}" if error else ""
+
+
+JOBS = {path.name: path for path in (SKYPILOT, *DSTACK, KUBERNETES)}
+
+
+def places(job, path=()):
+    """The paths of all values inside a job."""
+    pairs = job.items() if isinstance(job, dict) else enumerate(job)
+    for key, value in pairs:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*path, key))
+
+
+def at(job, path):
+    for key in path:
+        job = job[key]
+    return job
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_file_has_the_keys_and_values_that_its_program_knows(name):
+    assert refusal(name, yaml.load(JOBS[name].read_text(), StrictLoader)) == ""
+
+
+def test_each_job_file_has_a_schema():
+    assert JOBS.keys() == SCHEMAS.keys()
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_mistake_anywhere_in_a_job_file_is_refused(name):
+    text = JOBS[name].read_text()
+    for path in [(), *places(yaml.safe_load(text))]:
+        # Copied without the aliases, of which a change to one would change all.
+        job = json.loads(json.dumps(yaml.safe_load(text)))
+        value = at(job, path)
+        if isinstance(value, dict):
+            value["no_such_key"] = "1"
+        elif isinstance(value, list):
+            value.append({"no_such_key": 1})
+        else:
+            at(job, path[:-1])[path[-1]] = ["another type"]
+        assert refusal(name, job), path
+
+
+def test_the_recipe_that_a_job_trains_unless_told_otherwise_is_there():
+    task = yaml.safe_load(DSTACK[1].read_text())
+    named = dict(line.split("=", 1) for line in task["env"] if "=" in line)
+    for recipe in (named["RECIPE"], yaml.safe_load(SKYPILOT.read_text())["envs"]["RECIPE"]):
+        assert (FOLDER.parents[1] / recipe).is_file()
+
+
+def test_every_volume_that_a_container_mounts_is_there():
+    for replicas in yaml.safe_load(KUBERNETES.read_text())["spec"]["pytorchReplicaSpecs"].values():
+        pod = replicas["template"]["spec"]
+        mounted = [mount["name"] for mount in pod["containers"][0]["volumeMounts"]]
+        assert sorted(mounted) == sorted(volume["name"] for volume in pod["volumes"])
+
+
+def test_a_run_that_was_asked_to_stop_and_has_saved_is_started_again():
+    recovery = yaml.safe_load(SKYPILOT.read_text())["resources"]["job_recovery"]
+    assert recovery["recover_on_exit_codes"] == [PREEMPTED]
+    assert re.search(rf'"\$code" -eq {PREEMPTED}\b', SLURM.read_text())
 
 
 @pytest.mark.parametrize("name", ["skypilot", "dstack", "slurm"])

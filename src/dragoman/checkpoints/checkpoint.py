@@ -14,10 +14,10 @@ from dragoman.checkpoints.names import (
     REPLACED,
     STATE,
     TOKENIZER,
-    folder_of,
+    is_checkpoint,
     step_of,
 )
-from dragoman.checkpoints.schema import read_manifest
+from dragoman.checkpoints.schema import read_manifest, read_state_head
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import read_json, sha256_of
 
@@ -36,12 +36,15 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
+        """As the folder's name has it; of a copy with another name, as its state has it."""
         step = step_of(self.folder.name.removeprefix(REPLACED))
-        if step is None:
+        if step is not None:
+            return step
+        if not is_checkpoint(self.folder):
             raise UserError(
-                f"{self.folder}: is not a checkpoint; its name should be like {folder_of(1000)}"
+                f"{self.folder}: is not a checkpoint; it has no {MANIFEST} with a {STATE} beside it"
             )
-        return step
+        return read_state_head(self.folder).step
 
     def model(self) -> "dict[str, Tensor]":
         return _load_tensors(self.folder / MODEL)

@@ -36,7 +36,9 @@ def verify(checkpoint: Checkpoint, owner: Owner | None = None) -> None:
     folder = checkpoint.folder
     manifest = read_manifest(folder)
     if manifest.step not in (None, checkpoint.step):
-        raise CorruptFileError(f"{folder}: its name and its manifest disagree about the step")
+        raise CorruptFileError(
+            f"{folder}: is of step {checkpoint.step}, and its manifest of step {manifest.step}"
+        )
     for what in _differing(manifest.owner, owner or {}):
         raise CorruptFileError(
             f"{folder}: belongs to another run: its {what} is {manifest.owner[what]!r}, "
@@ -48,7 +50,9 @@ def verify(checkpoint: Checkpoint, owner: Owner | None = None) -> None:
         check_file(folder / name, saved)
     state = read_state_head(folder)
     if state.step != checkpoint.step:
-        raise CorruptFileError(f"{folder}: its name and its state disagree about the step")
+        raise CorruptFileError(
+            f"{folder}: is of step {checkpoint.step}, and its state of step {state.step}"
+        )
     if state.format > FORMAT:
         raise CorruptFileError(
             f"{folder}: has format {state.format}, and this Dragoman reads up to {FORMAT}; "

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.checkpoints.names import BEST, LATEST, MANIFEST, step_of
+from dragoman.checkpoints.names import BEST, LATEST, is_checkpoint, step_of
 from dragoman.errors import UserError
 from dragoman.rundir import RunDir
 
@@ -36,7 +36,7 @@ def locate(path: Path) -> Located:
         # As it was typed, for messages, where all of it was.
         folder = path.parent.parent if len(path.parts) > 2 else whole.parent.parent
         return Located(path, RunDir(folder), whole.name if step is None else str(step))
-    if step_of(whole.resolve().name) is not None and (path / MANIFEST).exists():
+    if is_checkpoint(path):
         return Located(path, None)
     return Located(path, run)
 

@@ -46,6 +46,17 @@ def step_of(folder: str) -> int | None:
     return int(name[1]) if name else None
 
 
+def is_checkpoint(folder: Path) -> bool:
+    """Returns whether a folder holds a checkpoint, whole or damaged; a copy may have any name.
+
+    A run has a manifest.json too, so a checkpoint's is told by what lies beside it.
+    """
+    if not (folder / MANIFEST).is_file():
+        return False
+    has_name = step_of(folder.resolve().name) is not None
+    return has_name or any((folder / name).is_file() for name in (STATE, MODEL))
+
+
 def linked_step(root: Path, link: str) -> int | None:
     """Returns the step that `latest` or `best` points to; None if there is no such link."""
     path = root / link

@@ -19,10 +19,28 @@ Overrides = Annotated[
         "--set", metavar="SECTION.KEY=VALUE", help="Override a key of the recipe; repeatable."
     ),
 ]
-Run = Annotated[Path, typer.Argument(help="The folder of a run, such as runs/demo.", metavar="RUN")]
+
+
+def local_folder(folder: str) -> Path:
+    """Returns the path of a folder on this machine; refuses the address of a mirror."""
+    # Without this, a path of it would name a folder called s3: here.
+    if "://" in str(folder):
+        from dragoman.errors import UserError
+        from dragoman.storage.address import is_address
+
+        if is_address(folder):
+            raise UserError(
+                f"{folder}: is an address, and only `dragoman report` reads a run from its mirror; "
+                "name a folder here, to which `dragoman train RECIPE` with that mirror in "
+                "checkpoints.mirror fetches the run"
+            )
+    return Path(folder)
+
+
 RunOrCheckpoint = Annotated[
     Path,
     typer.Argument(
+        parser=local_folder,
         help="The folder of a run, or of a checkpoint, such as runs/demo/checkpoints/best.",
         metavar="RUN",
     ),

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.arguments import local_folder
 from dragoman.cli.reading import reading
 
 if TYPE_CHECKING:
@@ -14,8 +15,12 @@ MOST_LETTERS = 48
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="RUN")],
-    second: Annotated[Path, typer.Argument(help="The folder of another run.", metavar="RUN")],
+    first: Annotated[
+        Path, typer.Argument(parser=local_folder, help="The folder of a run.", metavar="RUN")
+    ],
+    second: Annotated[
+        Path, typer.Argument(parser=local_folder, help="The folder of another run.", metavar="RUN")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Show what differed between two runs: settings, data, machines, speed, quality and cost.

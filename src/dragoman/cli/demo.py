@@ -5,11 +5,14 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.arguments import Overrides
+from dragoman.cli.arguments import Overrides, local_folder
 
 
 def demo(
-    run: Annotated[Path, typer.Option(help="The folder of the run.")] = Path("runs/demo"),
+    run: Annotated[
+        Path,
+        typer.Option(parser=local_folder, help="The folder of the run."),
+    ] = Path("runs/demo"),
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
     overrides: Overrides = None,
 ) -> None:

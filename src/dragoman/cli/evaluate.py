@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import Average, Beam, CheckpointName, Engine, Precision, RunOrCheckpoint
+from dragoman.cli.arguments import (
+    Average,
+    Beam,
+    CheckpointName,
+    Engine,
+    Precision,
+    RunOrCheckpoint,
+    local_folder,
+)
 from dragoman.cli.termination import orderly_termination
 
 if TYPE_CHECKING:
@@ -52,6 +60,7 @@ def evaluate(
     against: Annotated[
         Path | None,
         typer.Option(
+            parser=local_folder,
             metavar="RUN|FILE",
             help="Compare with another run, or with a file of translations, sentence by sentence.",
         ),

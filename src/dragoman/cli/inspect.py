@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.arguments import local_folder
+
 if TYPE_CHECKING:
     from dragoman.rundir import RunDir
     from dragoman.shards.passport import PreparedData, Side, SourceRecord
@@ -13,14 +15,16 @@ FILES_SHOWN = 10
 
 
 def inspect(
-    path: Annotated[Path, typer.Argument(help="Prepared data, a run or a checkpoint.")],
+    path: Annotated[
+        Path, typer.Argument(parser=local_folder, help="Prepared data, a run or a checkpoint.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Show what prepared data, a run or a checkpoint is made of: files, sizes, hashes, figures.
 
     Example: dragoman inspect prepared/demo
     """
-    from dragoman.checkpoints.names import MANIFEST, step_of
+    from dragoman.checkpoints.names import is_checkpoint
     from dragoman.console import echo
     from dragoman.errors import UserError
     from dragoman.rundir import RunDir
@@ -32,7 +36,7 @@ def inspect(
             print(prepared.passport.model_dump_json(indent=2))
         else:
             show_data(prepared)
-    elif step_of(path.resolve().name) is not None and (path / MANIFEST).exists():
+    elif is_checkpoint(path):
         show_checkpoint(path, as_json)
     elif RunDir(path).config.exists():
         show_run(RunDir(path), as_json)

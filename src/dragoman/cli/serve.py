@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.arguments import CheckpointName, Engine, Precision
+from dragoman.cli.arguments import CheckpointName, Engine, Precision, local_folder
 
 KEY_VARIABLE = "DRAGOMAN_API_KEY"
 LONGEST_KEY_BYTES = 10_000
@@ -13,7 +13,11 @@ LONGEST_KEY_BYTES = 10_000
 def serve(
     runs: Annotated[
         list[Path],
-        typer.Argument(help="Folders of runs, one for each language pair.", metavar="RUN..."),
+        typer.Argument(
+            parser=local_folder,
+            help="Folders of runs, one for each language pair.",
+            metavar="RUN...",
+        ),
     ],
     host: Annotated[
         str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines in.")

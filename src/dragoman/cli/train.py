@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from dragoman.cli.arguments import Overrides, Recipe
+from dragoman.cli.arguments import Overrides, Recipe, local_folder
 from dragoman.errors import NotStartedError, UserError
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ def train(
     recipe: Recipe,
     run: Annotated[
         Path | None,
-        typer.Option(help="The folder of the run; by default runs/<name of the recipe>."),
+        typer.Option(
+            parser=local_folder, help="The folder of the run; by default runs/<name of the recipe>."
+        ),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Worker processes on this machine, or on each host.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, cast
 
 import typer
 
-from dragoman.cli.arguments import Average, Beam, Engine, Precision, RunOrCheckpoint
+from dragoman.cli.arguments import Average, Beam, Engine, Precision, RunOrCheckpoint, local_folder
 from dragoman.cli.termination import orderly_termination
 
 if TYPE_CHECKING:
@@ -82,7 +82,12 @@ def translate(
     ] = None,
     with_runs: Annotated[
         list[Path] | None,
-        typer.Option("--with", metavar="RUN", help="Another run of an ensemble; repeatable."),
+        typer.Option(
+            "--with",
+            parser=local_folder,
+            metavar="RUN",
+            help="Another run of an ensemble; repeatable.",
+        ),
     ] = None,
     checkpoint: Annotated[
         list[str] | None,

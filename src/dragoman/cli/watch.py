@@ -3,11 +3,15 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.arguments import local_folder
+
 
 def watch(
     runs: Annotated[
         list[Path],
-        typer.Argument(help="Folders of runs, such as runs/demo.", metavar="RUN..."),
+        typer.Argument(
+            parser=local_folder, help="Folders of runs, such as runs/demo.", metavar="RUN..."
+        ),
     ],
     web: Annotated[bool, typer.Option("--web", help="Show a page in the browser instead.")] = False,
     host: Annotated[

@@ -5,10 +5,12 @@ Paths become absolute here, once, so that a config means the same from anywhere.
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import tomli_w
 from pydantic import ValidationError
@@ -31,7 +33,9 @@ PATH_KEYS = (
     "checkpoints.memory_folder",
 )
 """Whose values are paths, and absolute in a config. So is the program of `notify.command` where it
-is a path; files of sources are in `data.folder`."""
+is a path, and what follows `file:` in `telemetry.mlflow`; files of sources are in `data.folder`."""
+
+_MLFLOW_FOLDER = re.compile("file:(?!/)")
 
 
 def load_config(recipe: Path | str, overrides: Overrides = ()) -> Config:
@@ -132,6 +136,9 @@ def _absolute(key: str, value: Any, folder: Path) -> Any:
         program = value[0]
         is_path = isinstance(program, str) and "/" in program  # others are found in PATH
         return [_from_folder(program, folder) if is_path else program, *value[1:]]
+    if key == "telemetry.mlflow" and isinstance(value, str) and _MLFLOW_FOLDER.match(value):
+        # An address, in which the characters of a folder's name that mean something are quoted.
+        return "file:" + _from_folder(value.removeprefix("file:"), Path(quote(str(folder))))
     return value
 
 

@@ -60,6 +60,11 @@ def choose(run: RunDir, which: str, averaged: int) -> Chosen:
     """
     if not run.root.is_dir():
         raise UserError(f"{run.root}: no such run; runs are kept in the folder runs by default")
+    if not (run.config.exists() or run.checkpoints.is_dir()):
+        raise UserError(
+            f"{run.root}: is neither a run nor a checkpoint; name such a folder, such as runs/demo "
+            "or runs/demo/checkpoints/best"
+        )
     # Without an id its checkpoints cannot be distinguished from another run's.
     known = known_id(run)
     owner = {"id": known} if known else {}

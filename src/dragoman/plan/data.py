@@ -8,10 +8,10 @@ import numpy as np
 
 from dragoman.batches.plan import BatchPlan
 from dragoman.config import Config, PhrasebookSource
-from dragoman.errors import DragomanError, UserError
+from dragoman.errors import DragomanError
 from dragoman.forecast.computing import Lengths, micro_batches_of, usual_lengths
 from dragoman.shards.passport import PASSPORT_NAME, PreparedData
-from dragoman.tokenizer import Tokenizer
+from dragoman.tokenizer import Tokenizer, missing_model
 from dragoman.training.batch_plan import plan_prepared
 
 logger = logging.getLogger(__name__)
@@ -41,10 +41,7 @@ def given_pieces(config: Config) -> int | None:
         return None
     path = Path(config.tokenizer.model)
     if not path.exists():
-        raise UserError(
-            f"tokenizer.model = {str(path)!r}: no such file; put it there, or remove the key, and "
-            "pieces are learned from the training text"
-        )
+        raise missing_model(path)
     return Tokenizer.load(path).size
 
 

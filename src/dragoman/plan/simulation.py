@@ -383,8 +383,9 @@ def _note(config: Config, data: Data, ranks: int) -> str:
     if ranks <= data.micro_batches:
         return ""
     each = config.training.tokens_per_update / ranks
+    batches = f"{data.micro_batches} micro-batch{'' if data.micro_batches == 1 else 'es'}"
     return (
-        f"An update has {data.micro_batches} micro-batches, too few for {ranks:,} workers: smaller "
+        f"An update has {batches}, too few for {ranks:,} workers: smaller "
         f"ones are taken to be set, of {each:,.0f} target tokens a worker. Raise "
         "training.tokens_per_update for larger ones."
     )

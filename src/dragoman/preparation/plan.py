@@ -20,6 +20,7 @@ from dragoman.preparation.stage import Stage, key_of
 from dragoman.preparation.task import changed
 from dragoman.rundir import read_json, write_json
 from dragoman.shards.passport import PASSPORT_NAME, InputFile
+from dragoman.tokenizer import missing_model
 
 INPUTS_NAME = "inputs.json"
 BLOCK_BYTES = 1 << 20
@@ -194,7 +195,8 @@ def _input_files(config: Config) -> list[InputFile]:
     path = config.prepared_folder / INPUTS_NAME
     before, files = _read_inputs(path), _inputs(config)
     known = {file.path: file for file in before} | _moved(before, files)
-    now = [_input_file(file, known.get(str(file))) for file in files]
+    tokenizer = str(config.tokenizer.model)
+    now = [_input_file(file, known.get(str(file)), str(file) == tokenizer) for file in files]
     if now != before or not path.exists():
         write_json(path, {"files": [file.model_dump() for file in now]})
     return now
@@ -229,7 +231,7 @@ def _inputs(config: Config) -> list[Path]:
     return input_files(config.data, *SPLITS) + given
 
 
-def _input_file(path: Path, before: InputFile | None) -> InputFile:
+def _input_file(path: Path, before: InputFile | None, is_tokenizer: bool) -> InputFile:
     try:
         status = regular_file_status(path)
         if before and (before.bytes, before.modified_ns) == (status.st_size, status.st_mtime_ns):
@@ -243,6 +245,8 @@ def _input_file(path: Path, before: InputFile | None) -> InputFile:
     except FileNotFoundError:
         if before:
             return before
+        if is_tokenizer:
+            raise missing_model(path) from None
         raise UserError(
             f"{path}: no such file; put it there, or correct data.folder or the name in the recipe"
         ) from None

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from dragoman.checkpoints.finding import all_checkpoints
-from dragoman.checkpoints.names import BEST, LATEST, MANIFEST
+from dragoman.checkpoints.names import BEST, LATEST, MANIFEST, is_checkpoint
 from dragoman.config import load_config
 from dragoman.decoding.engine import Engine, EngineName, Hypothesis, Precision
 from dragoman.decoding.translator import Translator
@@ -87,6 +87,8 @@ def pair_of(run: RunDir) -> Pair:
     """Returns the languages of a run; refuses a folder that has none."""
     if not run.config.exists():
         what = "has no config.toml" if run.root.is_dir() else "no such run"
+        if is_checkpoint(run.root):
+            what = "is a checkpoint, and its run is needed, too"
         raise UserError(f"{run.root}: {what}; name the folder of a whole run, such as runs/demo")
     data = load_config(run.config).data
     return Pair(data.source_language, data.target_language)

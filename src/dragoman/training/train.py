@@ -308,10 +308,11 @@ def _first_words(trainer: Trainer, state: RunState) -> str:
     ending = planned_ending(config, data.last_step, state)
     if ending and not evaluation_is_due(config, state, ending):
         return f" is complete: {ending.reason}"
+    many = data.plan.micro_batches_per_step
     begin = f"going on after step {state.step:,} ({duration(state.elapsed_s)} so far)"
     return (
         f": {begin if state.step else 'starting'}; "
         f"{trainer.group.ranks} worker(s) on {trainer.group.device.type}, "
         f"{len(data.shards):,} pairs, {data.plan.steps_per_epoch:,} steps an epoch, "
-        f"{data.plan.micro_batches_per_step} micro-batches a step"
+        f"{many} micro-batch{'' if many == 1 else 'es'} a step"
     )

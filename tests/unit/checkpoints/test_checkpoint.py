@@ -1,10 +1,15 @@
+import os
+
 import pytest
 import torch
 from safetensors.torch import save_file
 from unit.checkpoints.saving import save
 
 from dragoman.checkpoints.checkpoint import Checkpoint, average, check_tensors
+from dragoman.checkpoints.finding import verify
+from dragoman.checkpoints.names import MANIFEST
 from dragoman.errors import CorruptFileError, UserError
+from dragoman.rundir import read_json, write_json
 
 
 def test_the_average_is_the_mean_of_the_weights(tmp_path):
@@ -21,10 +26,26 @@ def test_models_of_other_shapes_are_not_averaged(tmp_path):
         average([one, other])
 
 
-def test_a_folder_that_is_called_otherwise_is_no_checkpoint(tmp_path):
+def test_the_step_is_that_of_the_name_or_of_the_state_where_a_copy_has_another(tmp_path):
     assert Checkpoint(tmp_path / ".replaced-step-00000010").step == 10
-    with pytest.raises(UserError, match="step-00001000"):
+    copied = Checkpoint(save(tmp_path, 7).folder.rename(tmp_path / "mine"))
+    assert copied.step == 7
+    (tmp_path / "models").mkdir()
+    with pytest.raises(UserError, match=r"models: is not a checkpoint"):
         _ = Checkpoint(tmp_path / "models").step
+
+
+def test_a_renamed_copy_is_verified_like_any_other(tmp_path):
+    copied = Checkpoint(save(tmp_path, 7).folder.rename(tmp_path / "mine"))
+    verify(copied)
+    manifest = read_json(copied.folder / MANIFEST)
+    write_json(copied.folder / MANIFEST, manifest | {"step": 8})
+    with pytest.raises(CorruptFileError, match=r"step 7.* step 8"):
+        verify(copied)
+    write_json(copied.folder / MANIFEST, manifest)
+    os.truncate(copied.folder / "model.safetensors", 10)
+    with pytest.raises(CorruptFileError, match=r"model\.safetensors"):
+        verify(copied)
 
 
 SHAPES = {"weight": (2, 3)}

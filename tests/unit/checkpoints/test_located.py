@@ -1,9 +1,10 @@
+import shutil
 from pathlib import Path
 
 import pytest
 
 from dragoman.checkpoints.located import locate, run_and_checkpoint
-from dragoman.checkpoints.names import MANIFEST
+from dragoman.checkpoints.names import MANIFEST, STATE
 from dragoman.errors import UserError
 from dragoman.rundir import RunDir
 
@@ -14,7 +15,8 @@ def run(tmp_path):
     directory = RunDir(tmp_path / "run")
     folder = directory.checkpoints / "step-00000300"
     folder.mkdir(parents=True)
-    (folder / MANIFEST).write_text("{}")
+    for name in (MANIFEST, STATE):
+        (folder / name).write_text("{}")
     (directory.checkpoints / "best").symlink_to(folder.name)
     directory.config.write_text("")
     return directory
@@ -49,8 +51,9 @@ def test_a_relative_path_leads_to_its_run_too(run, monkeypatch, tmp_path):
 
 def test_a_checkpoint_without_its_run_stands_alone(run, tmp_path):
     copied = (run.checkpoints / "step-00000300").rename(tmp_path / "step-00000300")
-    (tmp_path / "mine").symlink_to(copied)
-    for path in (copied, tmp_path / "mine"):
+    (tmp_path / "link").symlink_to(copied)
+    renamed = shutil.copytree(copied, tmp_path / "best")
+    for path in (copied, tmp_path / "link", renamed):
         located = locate(path)
         assert located.run is None
         assert located.is_checkpoint

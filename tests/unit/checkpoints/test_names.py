@@ -17,6 +17,20 @@ def test_names_sort_like_their_steps():
     assert sorted(map(names.folder_of, steps)) == [names.folder_of(step) for step in steps]
 
 
+def test_a_checkpoint_is_told_by_its_files_and_a_run_with_a_manifest_is_none(tmp_path):
+    copied, run = tmp_path / "mine", tmp_path / "run"
+    for folder in (copied, run):
+        folder.mkdir()
+        assert not names.is_checkpoint(folder)
+        (folder / "manifest.json").write_text("{}")
+    assert not names.is_checkpoint(run)
+    assert names.is_checkpoint(copied.rename(tmp_path / "step-00000005"))
+    copied = (tmp_path / "step-00000005").rename(copied)
+    assert not names.is_checkpoint(copied)
+    (copied / "state.json").write_text("{}")
+    assert names.is_checkpoint(copied)
+
+
 def test_a_link_is_set_in_one_step_and_leaves_nothing_beside_it(tmp_path):
     assert names.linked_step(tmp_path, "latest") is None
     names.point_to(tmp_path, "latest", "step-00000005")

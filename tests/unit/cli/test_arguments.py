@@ -3,7 +3,9 @@ import typer
 from typer.testing import CliRunner
 
 from dragoman import config
+from dragoman.cli import app as dragoman
 from dragoman.cli import arguments
+from dragoman.errors import UserError
 
 app = typer.Typer()
 
@@ -34,3 +36,36 @@ def test_numbers_out_of_bounds_are_wrong_usage(wrong):
     done = CliRunner().invoke(app, ["x.toml", *wrong])
     assert done.exit_code == 2
     assert wrong[0] in done.output
+
+
+MIRROR = "s3://bucket/runs/demo"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["watch", MIRROR],
+        ["watch", "runs/demo", MIRROR],
+        ["inspect", MIRROR],
+        ["compare", "runs/demo", MIRROR],
+        ["translate", MIRROR, "one"],
+        ["translate", "runs/demo", "--with", MIRROR, "one"],
+        ["evaluate", MIRROR],
+        ["evaluate", "runs/demo", "--against", MIRROR],
+        ["export", MIRROR, "exported", "--to", "safetensors"],
+        ["serve", MIRROR],
+        ["train", "demo", "--run", MIRROR],
+        ["demo", "--run", MIRROR],
+    ],
+    ids=" ".join,
+)
+def test_only_the_report_takes_the_address_of_a_mirror_for_a_run(words):
+    refused = CliRunner().invoke(dragoman, words).exception
+    assert isinstance(refused, UserError)
+    for fact in (MIRROR, "dragoman report", "dragoman train RECIPE", "checkpoints.mirror"):
+        assert fact in str(refused)
+
+
+def test_a_folder_here_may_have_any_other_name():
+    for name in ("runs/demo", "s3:", "a:b", "/x"):
+        assert str(arguments.local_folder(name)) == name

@@ -23,7 +23,7 @@ def test_a_checkpoint_is_exported_as_its_run_is(trained, tmp_path):
     best = run / "checkpoints" / "best"
     done = dragoman("export", best, tmp_path / "exported", "--to", "safetensors")
     assert done.returncode == 0, done.stderr
-    alone = shutil.copytree(best.resolve(), tmp_path / best.resolve().name)
+    alone = shutil.copytree(best, tmp_path / "mine")
     refused = dragoman("export", alone, tmp_path / "another", "--to", "safetensors")
     assert "name the folder of the run" in sentence(refused, 2)
 

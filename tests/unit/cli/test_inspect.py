@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 
 import pytest
 from processes import dragoman
@@ -26,6 +27,8 @@ def test_everything_that_dragoman_makes_can_be_inspected(digits, tmp_path):
     assert "step-00000002" in shown
     assert "DAMAGED" not in shown
     assert "model.safetensors" in shown
+    copied = shutil.copytree(checkpoint, tmp_path / "mine")
+    assert "model.safetensors" in dragoman("inspect", copied).stdout
     os.truncate(checkpoint / "model.safetensors", 10)
     assert "DAMAGED" in dragoman("inspect", checkpoint).stdout
 

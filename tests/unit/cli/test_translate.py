@@ -57,13 +57,14 @@ def test_a_checkpoint_is_named_by_its_folder(trained, tmp_path):
     best = run / "checkpoints" / "best"
     expected = dragoman("translate", run, "one two").stdout
     assert dragoman("translate", best, "one two").stdout == expected
-    alone = shutil.copytree(best.resolve(), tmp_path / best.resolve().name)
+    alone = shutil.copytree(best, tmp_path / "mine")
     table = tmp_path / "in.tsv"
     table.write_text("id\ten\n7\tone two\n", encoding="utf-8")
     done = dragoman("translate", alone, "--input", table, "--column", "en")
     assert done.stdout == f"id\ten\tde\n7\tone two\t{expected}"
     own = dragoman("translate", alone, "one", "--output", alone / "model.safetensors")
     assert "model.safetensors" in sentence(own, 2)
+    assert f"{tmp_path}: is neither" in sentence(dragoman("translate", tmp_path, "one"), 2)
     twice = dragoman("translate", best, "--checkpoint", 2, "one")
     assert "name the run" in sentence(twice, 2)
 
@@ -261,7 +262,7 @@ def test_translating_with_what_is_no_run(tmp_path):
     none = tmp_path / "none"
     assert str(none) in sentence(dragoman("translate", none, "one"), 2)
     (tmp_path / "empty").mkdir()
-    assert "no checkpoint" in sentence(dragoman("translate", tmp_path / "empty", "x"), 2)
+    assert "empty: is neither a run" in sentence(dragoman("translate", tmp_path / "empty", "x"), 2)
 
 
 def at_a_terminal(*arguments):

@@ -14,9 +14,9 @@ def test_relative_paths_begin_at_the_folder_of_their_recipe(digits, tmp_path, mo
     text = digits.read_text(encoding="utf-8")
     text = re.sub("(?m)^(folder|prepared) = .*$", "", text)
     recipe.write_text(
-        text.replace("[tokenizer]", '[tokenizer]\nmodel = "../given.model"').replace(
-            "[checkpoints]", '[checkpoints]\nmemory_folder = "/dev/shm"'
-        )
+        text.replace("[tokenizer]", '[tokenizer]\nmodel = "../given.model"')
+        .replace("[checkpoints]", '[checkpoints]\nmemory_folder = "/dev/shm"')
+        .replace("[telemetry]", '[telemetry]\nmlflow = "file:mlruns"')
         + '\n[notify]\ncommand = ["./tell.sh", "./x"]\n'
     )
     (tmp_path / "elsewhere").mkdir()
@@ -28,6 +28,7 @@ def test_relative_paths_begin_at_the_folder_of_their_recipe(digits, tmp_path, mo
     assert config.tokenizer.model == str(tmp_path / "given.model")
     assert config.notify.command == (str(recipe.parent / "tell.sh"), "./x")
     assert config.checkpoints.memory_folder == "/dev/shm"
+    assert config.telemetry.mlflow == f"file:{recipe.parent}/mlruns"
     # What is left out is a default, which is no path of the recipe.
     assert (config.data.prepared, config.data.cache) == ("", "")
     assert config.prepared_folder == Path("prepared/digits")
@@ -44,6 +45,24 @@ def test_relative_paths_begin_at_the_folder_of_their_recipe(digits, tmp_path, mo
     copied.write_text(dump_config(config))
     monkeypatch.chdir(tmp_path)
     assert load_config(copied) == config
+
+
+@pytest.mark.parametrize(
+    ("value", "becomes"),
+    [
+        ("file:mlruns", "file:/a%20b/recipes/mlruns"),
+        ("file:../my%20runs", "file:/a%20b/my%20runs"),
+        ("file:/srv/mlruns", "file:/srv/mlruns"),
+        ("file:///srv/mlruns", "file:///srv/mlruns"),
+        ("http://server:5000", "http://server:5000"),
+        ("databricks", "databricks"),
+        ("", ""),
+    ],
+)
+def test_a_folder_of_mlflow_is_an_address_of_a_path_in_the_recipe(text, value, becomes):
+    text = text.replace("[telemetry]", f'[telemetry]\nmlflow = "{value}"')
+    config = parse_config(text, "x.toml", folder=Path("/a b/recipes"))
+    assert config.telemetry.mlflow == becomes
 
 
 def test_a_missing_section_and_a_broken_file_are_named(text, tmp_path):

@@ -1,12 +1,18 @@
 import os
 import sys
 
+import ctranslate2
 import pytest
 import torch
 from digits_language import ENGLISH
 
 from dragoman.config import DecodingSettings, ModelSettings, TokenizerSettings
-from dragoman.decoding.ctranslate2_engine import CTranslate2Engine, _threads, check_precision
+from dragoman.decoding.ctranslate2_engine import (
+    BATCHES_AHEAD,
+    CTranslate2Engine,
+    _threads,
+    check_precision,
+)
 from dragoman.decoding.ctranslate2_model import write_model
 from dragoman.decoding.torch_engine import TorchEngine
 from dragoman.errors import UserError
@@ -108,3 +114,45 @@ def test_it_has_as_many_threads_as_torch_also_where_that_is_not_imported(monkeyp
     assert _threads() == 3
     monkeypatch.setenv("OMP_NUM_THREADS", "many")
     assert 1 <= _threads() <= os.cpu_count()
+    monkeypatch.setattr("dragoman.decoding.ctranslate2_engine.usable_cores", lambda: 5)
+    assert _threads() == 5
+
+
+@pytest.mark.parametrize(
+    ("cores", "replicas", "threads_of_each"), [(1, 1, 1), (2, 2, 1), (8, 8, 1), (16, 8, 2)]
+)
+def test_each_core_gets_a_replica_of_one_thread_up_to_eight(
+    tmp_path, monkeypatch, cores, replicas, threads_of_each
+):
+    opened = {}
+
+    class Opened(ctranslate2.Translator):
+        def __init__(self, folder, **options):
+            opened.update(options)
+            super().__init__(folder, **options)
+
+    monkeypatch.setattr(ctranslate2, "Translator", Opened)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
+    _, engine, _ = engines(tmp_path, 0)
+    assert engine.replicas == engine._translator.num_translators == replicas
+    assert opened["intra_threads"] == threads_of_each
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_every_replica_has_batches_waiting_and_no_more_are_read_than_that(
+    tmp_path, monkeypatch, cores
+):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
+    _, engine, tokenizer = engines(tmp_path, 0)
+    read = 0
+
+    def batches():
+        nonlocal read
+        for ids in tokenizer.encode(TEXT):
+            read += 1
+            yield [ids]
+
+    found = engine.search(batches(), DecodingSettings(beam=1, max_length_factor=0.5))
+    next(found)
+    assert read == BATCHES_AHEAD * cores + 1
+    assert 1 + sum(1 for _ in found) == read == len(TEXT)

@@ -1,3 +1,6 @@
+import pytest
+
+from dragoman.errors import UserError
 from dragoman.preparation import prepare
 from dragoman.preparation.plan import make_plan
 
@@ -44,3 +47,12 @@ def test_files_that_have_moved_are_known_by_their_names(recipe, digits, tmp_path
         for split in ("train", "valid", "test")
         for language in ("en", "de")
     }
+
+
+def test_a_file_that_is_not_there_is_named_with_the_key_that_names_it(recipe, tmp_path):
+    missing = tmp_path / "missing.model"
+    with pytest.raises(UserError, match=r"^tokenizer\.model = .*missing\.model': no such file"):
+        make_plan(recipe(f"tokenizer.model={missing}"))
+    (tmp_path / "train.en").unlink()
+    with pytest.raises(UserError, match=r"train\.en: no such file.*data\.folder"):
+        make_plan(recipe())

@@ -4,7 +4,7 @@ import shutil
 import pytest
 from unit.serve.served import fake_model, load_fake, write_run
 
-from dragoman.checkpoints.names import BEST, MANIFEST, folder_of, point_to
+from dragoman.checkpoints.names import BEST, MANIFEST, STATE, folder_of, point_to
 from dragoman.decoding.translator import Translator
 from dragoman.errors import CorruptFileError, UserError
 from dragoman.rundir import RunDir
@@ -129,6 +129,13 @@ def test_a_run_that_was_trained_again_in_the_same_place_has_another_mark(run):
     folder.mkdir()
     (folder / MANIFEST).write_text("{ }")
     assert mark_of(run, BEST) != before
+
+
+def test_a_checkpoint_that_was_copied_without_its_run_is_refused_as_one(run, tmp_path):
+    copied = shutil.copytree(run.checkpoints / folder_of(1), tmp_path / "mine")
+    (copied / STATE).write_text("{}")
+    with pytest.raises(UserError, match="mine: is a checkpoint"):
+        pair_of(RunDir(copied))
 
 
 def test_without_a_link_the_newest_counts(run):

@@ -192,9 +192,11 @@ def test_a_failure_is_recorded_with_its_step_and_raised(run_with, monkeypatch, t
 
 def test_the_first_words_say_what_will_happen(run_with, caplog):
     caplog.set_level("INFO", "dragoman")
-    run_with("training.steps=2")
+    whole = "training.micro_batch_tokens=2000"
+    run_with("training.steps=2", whole)
     assert "starting; 1 worker(s) on cpu, 800 pairs" in caplog.text
-    run_with("training.steps=4")
+    assert "1 micro-batch a step" in caplog.text
+    run_with("training.steps=4", whole)
     assert "going on after step 2" in caplog.text
 
 
@@ -232,7 +234,7 @@ def test_the_observer_gets_each_step_with_its_own_parts(digits_config, tmp_path)
 def test_a_worker_that_is_left_alone_synchronizes_with_nobody(run_with, monkeypatch):
     """Of a run of auto whose workers took steps of their own; nor does it measure a network."""
 
-    def choose_local(trainer, state):
+    def choose_local(trainer, state, _):
         settings = SyncSettings(mode="local", local_steps=4)
         trainer.updater.adopt(settings, state.step)
         return dataclasses.replace(state, sync=settings.model_dump(mode="json"))
@@ -258,7 +260,7 @@ def test_auto_chooses_where_nothing_was_measured_before(chosen, looks, monkeypat
     monkeypatch.setattr(loop, "rehearse", Mock())
     trainer = Mock(**{"config.sync.mode": "auto", "group.ranks": 2, "data.loader": MagicMock()})
     before = RunState(step=3, sync=chosen and chosen.model_dump(mode="json"))
-    state = first_choice(trainer, before)
+    state = first_choice(trainer, before, Mock())
     assert look.called == looks
     assert (state.sync["mode"] == "bf16") == looks
 

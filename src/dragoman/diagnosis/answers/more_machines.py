@@ -124,8 +124,9 @@ def _division_in_words(teams: Teams, more: TeamPace, enough: TeamPace | None) ->
     if more.is_measured or members.micro_batches is None:
         return ""
     if not members.has_work_for_all:
+        batches = f"{members.micro_batches} micro-batch{'' if members.micro_batches == 1 else 'es'}"
         return (
-            f"A step has {members.micro_batches} micro-batches to share out, too few for "
+            f"A step has {batches} to share out, too few for "
             f"{count(members.ranks, 'rank')}; smaller ones are reckoned with "
             "(training.micro_batch_tokens, in a new run)."
         )
