@@ -96,21 +96,23 @@ def fit(trainer: Trainer, state: RunState, interruption: Interruption) -> Attemp
     if ending and not evaluation_is_due(trainer.config, state, ending):
         return ending
     state = first_choice(trainer, state, interruption)
+    has_stepped = False
     while True:
         summed_ranks = trainer.updater.islands.members
         trainer.stepper.traffic.follow(trainer.updater.sync_settings)
         with trainer.data.loader(trainer.group, state.step + 1, summed_ranks) as loader:
-            state, ending = run_steps(trainer, state, loader, interruption)
+            state, ending = run_steps(trainer, state, loader, interruption, has_stepped)
         if ending:
             return ending
+        has_stepped = True
 
 
 def run_steps(
-    trainer: Trainer, state: RunState, loader: Loader, interruption: Interruption
+    trainer: Trainer, state: RunState, loader: Loader, interruption: Interruption, has_stepped: bool
 ) -> tuple[RunState, AttemptEnded | None]:
-    """Takes steps until the attempt ends, or until a rollback: then there is no ending.
-
-    Collective: every rank must call.
+    """Takes steps until the attempt ends, or until it goes back or changes how it synchronizes:
+    then there is no ending. `has_stepped`: the attempt has taken steps before. Collective: every
+    rank must call.
     """
     config, group, updater = trainer.config, trainer.group, trainer.updater
     checkpointer, recorder = trainer.checkpointer, trainer.recorder
@@ -136,7 +138,8 @@ def run_steps(
         looks = config.sync.mode == "auto" and group.leads and watch.looks_again(state.elapsed_s)
         step = trainer.stepper.take(state, loader, interruption, before, looks)
         if not step:
-            return state, stopped_without_data(trainer, state, interruption, before)
+            has_stepped = has_stepped or before is not None
+            return state, stopped_without_data(trainer, state, interruption, has_stepped)
         state, done, message = step.state, step.done, step.message
         watch.after_step(done, step.micro_batches)
         recorder.record_step(done)
@@ -276,7 +279,7 @@ def save(trainer: Trainer, state: RunState, ending: AttemptEnded | None, must: b
 
 
 def stopped_without_data(
-    trainer: Trainer, state: RunState, interruption: Interruption, before: StepResult | None
+    trainer: Trainer, state: RunState, interruption: Interruption, has_stepped: bool
 ) -> AttemptEnded:
     """Saves what was done before the data of a step was there, and returns the ending.
 
@@ -284,7 +287,7 @@ def stopped_without_data(
     again would never get further. Collective: every rank must call.
     """
     arrival = trainer.data.arrival
-    if before:
+    if has_stepped:
         # Not of the next step, whose data was waited for: it would count as done.
         trainer.group.pulse.enter("checkpoint", state.step)
         ending = stopped(trainer.group, state.step, interruption)
