@@ -141,7 +141,7 @@ def test_the_speed_of_products_is_the_mean_of_before_and_after():
 
 
 def test_aims_name_settings_and_candidates_that_exist():
-    assert set(AIMS) == set(SETTINGS)
+    assert AIMS.keys() <= SETTINGS.keys()
     assert all(set(peers) <= set(NAMES) for peers in AIMS.values())
 
 

@@ -89,7 +89,7 @@ def test_what_cannot_be_exported_is_one_sentence(trained, tmp_path):
     with pytest.raises(UserError, match=r"int8.*huggingface"):
         export_run(RunDir(run), "huggingface", tmp_path / "x", precision="int8")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="no checkpoint"):
+    with pytest.raises(UserError, match="neither a run nor a checkpoint"):
         export_run(RunDir(tmp_path / "empty"), "argos", tmp_path / "x")
     refused = dragoman("export", run, "--to", "safetensors", run)
     assert "not empty" in sentence(refused, 2)

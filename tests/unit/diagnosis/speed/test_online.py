@@ -72,7 +72,7 @@ def test_a_link_that_slows_down_is_logged_once_with_the_step_and_what_would_help
     at, line = logged[0]
     assert re.fullmatch(
         r"network-bound since step 400: (69|7[0-2]) % of the step; "
-        r"a new run with sync.mode = \"local\", .*sync.wire = \"bf16\" would save about [67]\d %",
+        r"a new run with sync.mode = \"local\", .*sync.wire = \"4bit\" would save about [67]\d %",
         line,
     )
     assert at < 440
