@@ -29,6 +29,7 @@ from sync_bench.variants import (
     Overrides,
     as_texts,
     chosen_variants,
+    has_exact_sums,
     parse_change,
     parse_variant,
     refusal,
@@ -100,7 +101,9 @@ class Bench:
         for seed in self._options.seeds:
             for ranks in self._options.ranks:
                 for name, variant in variants.items():
-                    run = Run(name, ranks, seed)
+                    # Exact sums train the same model whatever the number of workers.
+                    trained_by = self._options.ranks[0] if has_exact_sums(variant) else ranks
+                    run = Run(name, trained_by, seed)
                     begun = time.monotonic()
                     try:
                         measured = self._results.find_or_measure(
@@ -111,9 +114,8 @@ class Bench:
                     except (CandidateError, DragomanError) as error:
                         self._failures.append(f"{run.title}: {error}")
                         continue
-                    scored[run] = quality.scored(measured)
-                    loss = scored[run].validation_loss
-                    self._print(run.title, f"validation loss {loss:.3f}", begun)
+                    found = scored[run._replace(ranks=ranks)] = quality.scored(measured)
+                    self._print(run.title, f"validation loss {found.validation_loss:.3f}", begun)
 
     def time(
         self,

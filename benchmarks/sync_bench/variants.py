@@ -32,6 +32,11 @@ VARIANTS: Mapping[str, Overrides] = {
 }
 
 
+def has_exact_sums(variant: Overrides) -> bool:
+    """Returns whether the trained model does not depend on the number of workers."""
+    return variant.get("sync.mode") in ("fp32", "accumulate")
+
+
 def parse_variant(text: str) -> tuple[str, Overrides]:
     """Reads a variant of the user's own, NAME:KEY=VALUE,KEY=VALUE; keys are those of [sync]."""
     name, separator, keys = text.partition(":")
