@@ -1,12 +1,13 @@
 """Preparation beside the raw SentencePiece encoder, on the same text, in one run, interleaved.
 
-    python benchmarks/prepare.py [--pairs N] [--repeats N] [--sizes N,N,N]
+    python benchmarks/prepare.py [--pairs N] [--repeats N] [--sizes N,N,N] [--own-words]
 
-Text: phrasebook sentences, three a line. The tokenizer is learned once and given to both, so that
-neither side's time has learning in it, and the speed of learning is not measured here. The other
-side is what a user would write: SentencePiece's own encoder with all threads and NumPy files,
-without cleaning, deduplication or hashes; and, where it is installed, the command-line encoder
-spm_encode with a Python writer behind it.
+Text: phrasebook sentences, three a line, which have few words; with `--own-words` a line ends with
+one that no other line has, as real text is full of names and numbers. The tokenizer is learned once
+and given to both, so that neither side's time has learning in it, and the speed of learning is not
+measured here. The other side is what a user would write: SentencePiece's own encoder with all
+threads and NumPy files, without cleaning, deduplication or hashes; and, where it is installed, the
+command-line encoder spm_encode with a Python writer behind it.
 
 Then what a pair costs in corpora of growing `--sizes`, which nobody has to hold in memory: the time
 per pair, the largest of all processes, and the most that was on the disk, text included. Sizes that
@@ -110,26 +111,27 @@ def main() -> None:
     arguments.add_argument("--repeats", type=int, default=3)
     arguments.add_argument("--alone", action="store_true", help="without the others")
     arguments.add_argument("--sizes", type=sizes_of, default=[], help="pairs: 500000,5000000")
+    arguments.add_argument("--own-words", action="store_true", help="one in every line")
     arguments.add_argument("--opennmt", default=shutil.which("onmt_build_vocab"), help=OPENNMT_HELP)
     options = arguments.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the folders are removed then, too
     if options.repeats:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            write_text_apart(folder, options.pairs)
+            write_text_apart(folder, options.pairs, options.own_words)
             rivals = rivals_in(folder, options.opennmt)
             if options.alone:
                 rivals = {OURS: rivals[OURS]}
             compare(folder, rivals, options.pairs, options.repeats)
     if options.sizes:
-        print_costs(options.sizes)
+        print_costs(options.sizes, options.own_words)
 
 
 def sizes_of(given: str) -> list[int]:
     return [int(size) for size in given.split(",")]
 
 
-def print_costs(sizes: list[int]) -> None:
+def print_costs(sizes: list[int], has_own_words: bool) -> None:
     """What a pair costs in corpora of these sizes."""
     print(
         "\n| pairs | text, MB | wall, s | wall, CPU per pair, µs | largest process, MB "
@@ -142,7 +144,7 @@ def print_costs(sizes: list[int]) -> None:
             if shutil.disk_usage(folder).free < pairs * BYTES_PER_PAIR:
                 print(f"| {pairs:,} | left out: needs {pairs * BYTES_PER_PAIR / 1e9:.0f} GB |")
                 continue
-            write_text_apart(folder, pairs)
+            write_text_apart(folder, pairs, has_own_words)
             size = sum((folder / f"train.{side}").stat().st_size for side in ("en", "de"))
             with MostUsed(folder) as disk:
                 cost = run(rivals_in(folder, None)[OURS])
@@ -203,10 +205,12 @@ def compare(folder: Path, rivals: dict[str, list[str]], pairs: int, repeats: int
         )
 
 
-def write_text_apart(folder: Path, pairs: int) -> None:
+def write_text_apart(folder: Path, pairs: int, has_own_words: bool) -> None:
     """Writes the text in a process of its own: the kernel says of a process that it was at least as
     large as the one that has started it, so this one has to stay small."""
-    writer = multiprocessing.get_context("spawn").Process(target=write_text, args=(folder, pairs))
+    writer = multiprocessing.get_context("spawn").Process(
+        target=write_text, args=(folder, pairs, has_own_words)
+    )
     writer.start()
     try:
         writer.join()
@@ -217,15 +221,16 @@ def write_text_apart(folder: Path, pairs: int) -> None:
         raise SystemExit(f"the process that writes the text ended with {writer.exitcode}")
 
 
-def write_text(folder: Path, pairs: int) -> None:
+def write_text(folder: Path, pairs: int, has_own_words: bool) -> None:
     """Three sentences a line, drawn from a pool, so that any number of lines can be had."""
     pool = list(sentence_pairs("train", 100_000, seed=1))
     chance = random.Random(1)
     with (folder / "train.en").open("w") as english, (folder / "train.de").open("w") as german:
-        for _ in range(pairs):
+        for number in range(pairs):
             three = chance.choices(pool, k=3)
-            english.write(" ".join(pair[0] for pair in three) + "\n")
-            german.write(" ".join(pair[1] for pair in three) + "\n")
+            end = f" {number:x}\n" if has_own_words else "\n"
+            english.write(" ".join(pair[0] for pair in three) + end)
+            german.write(" ".join(pair[1] for pair in three) + end)
     (folder / "valid.en").write_text("One.\n")
     (folder / "valid.de").write_text("Eins.\n")
     sample = [text for pair in pool[:20_000] for text in pair]

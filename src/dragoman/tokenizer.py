@@ -184,11 +184,12 @@ class WordCache:
 
     def _learn(self, words: Iterable[str]) -> None:
         distinct = set(words)
-        unseen = distinct - self._words.keys()
+        # Not `distinct - self._words.keys()`, which goes through all words that are remembered.
+        unseen = [word for word in distinct if word not in self._words]
         if len(self._words) + len(unseen) > WORDS_REMEMBERED:
             self._forget()
-            unseen = distinct
-        for word, ids in zip(unseen, self.tokenizer.encode(list(unseen)), strict=True):
+            unseen = list(distinct)
+        for word, ids in zip(unseen, self.tokenizer.encode(unseen), strict=True):
             self._words[word] = len(self._words)
             self._begins.append(len(self._pieces))
             self._lengths.append(len(ids) - 1)  # without the end piece

@@ -111,6 +111,24 @@ def test_the_word_cache_is_bounded(monkeypatch):
         assert len(words._words) <= 10
 
 
+class Looked(dict):
+    """May be asked for words, and not gone through: there are up to a million."""
+
+    def __iter__(self):
+        raise AssertionError
+
+    keys = items = values = __iter__
+
+
+def test_a_new_word_costs_the_same_however_many_are_remembered():
+    words = WordCache(LEARNED["bpe"])
+    words._words = Looked()
+    for number in range(3):
+        texts = [f"katze {number}", "haus"]
+        assert rows(words.encode(texts)) == LEARNED["bpe"].encode(texts)
+    assert len(words._words) == 5
+
+
 def test_a_model_whose_pieces_reach_over_spaces_is_asked_for_whole_lines():
     learned = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(

@@ -118,6 +118,12 @@ def _explained(address: Address, error: Exception) -> tuple[str, str, str]:
             "the connection broke or timed out",
             "check the network, then run the same command again",
         )
+    if type(error).__name__ == "NotSupportedError" and address.scheme in ("http", "https"):
+        return (
+            "no ranges",
+            "the server does not send parts of a file",
+            "name one that answers range requests, as nginx and Apache do",
+        )
     if status:
         return "refused", f"the store answers {answer}", "check the address and the store"
     return (

@@ -1,7 +1,9 @@
+import sys
+
 import pytest
 from processes import dragoman, sentence
 
-from dragoman.cli.prepare import _share
+from dragoman.cli.prepare import _on_dask, _share
 from dragoman.errors import UserError
 from dragoman.preparation import Share
 
@@ -27,3 +29,11 @@ def test_parts_are_counted_from_one():
 def test_what_is_no_part_is_named(wrong):
     with pytest.raises(UserError, match=rf"--part {wrong}"):
         _share(wrong)
+
+
+@pytest.mark.parametrize("given", ["tcp://head:8786", "ssh:gpu1,gpu2"])
+def test_without_dask_there_is_a_command_that_installs_it(monkeypatch, given):
+    monkeypatch.delitem(sys.modules, "dragoman.preparation.dask_workers", raising=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UserError, match=r"pip install .*\[dask\]"):
+        _on_dask(given)

@@ -1,4 +1,9 @@
+import re
 import shutil
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from digits_blocks import SHARDS, published, write_blocks
@@ -51,6 +56,40 @@ def test_a_host_fetches_all_but_the_training_tokens(prepared, store, tmp_path):
     here.verify(may_lack_tokens=True)
     with pytest.raises(CorruptFileError, match="nothing was found"):
         here.verify()
+
+
+class Web(SimpleHTTPRequestHandler):
+    """Serves files and parts of them, and lists nothing."""
+
+    def do_GET(self):
+        content = Path(self.translate_path(self.path)).read_bytes()
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        begin, end = (int(asked[1]), int(asked[2]) + 1) if asked else (0, len(content))
+        self.send_response(206 if asked else 200)
+        self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(content)}")
+        self.send_header("Content-Length", str(end - begin))
+        self.end_headers()
+        self.wfile.write(content[begin:end])
+
+    def log_message(self, *_):
+        pass
+
+
+def test_what_lies_on_a_web_server_is_fetched_from_there(prepared, store, tmp_path):
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Web, directory=store.address.folder)
+    ) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            web = Store(parse_address(f"http://127.0.0.1:{server.server_port}"))
+            here = fetch_beginning(web, tmp_path / "here")
+            for file in prepared.passport.late_files:
+                fetch_file(web, here.folder, file, here.passport.vocabulary)
+        finally:
+            server.shutdown()
+            thread.join()
+    here.verify()
 
 
 def test_a_beginning_that_was_interrupted_goes_on(store, tmp_path, monkeypatch):

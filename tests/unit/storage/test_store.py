@@ -115,6 +115,8 @@ def test_web_servers_can_be_read_and_nothing_else(server_port, store, hasty):
         web = Store(parse_address(f"http://127.0.0.1:{server.port}/folder"), hasty)
         assert web.read("a") == server.body
         assert server.asked == ["/folder/a"]
+        with pytest.raises(RemoteError, match="range requests"):  # it always sends the whole
+            web.read_range("a", 0, 5)
     with pytest.raises(UserError, match="only be read"):
         web.upload("a", b"x")
     with pytest.raises(UserError, match="listed"):
