@@ -267,8 +267,9 @@ class Progress:
                 self._draw_bar(now)
                 return
             self._next_show = now + PLAIN_EVERY_S
+            of_bytes = " MB" if self._unit == "bytes" else ""
             rate = (
-                f" ({self._amount(self._done / max(1e-9, now - self._begun))}/s)"
+                f" ({self._amount(self._done / max(1e-9, now - self._begun))}{of_bytes}/s)"
                 if self._unit
                 else ""
             )

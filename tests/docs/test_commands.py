@@ -50,6 +50,14 @@ def test_the_help_of_every_command_has_an_example(command):
     assert re.search(rf"Example:.*dragoman {command}", " ".join(help_of(command).split()))
 
 
+def test_help_breaks_lines_where_the_terminal_ends():
+    """Below the first paragraph, typer keeps the line breaks of the code."""
+    group = typer.main.get_command(app)
+    for command in [*group.commands.values(), *group.commands["lab"].commands.values()]:
+        _, *below = re.split(r"\n\s*\n", command.help.strip())
+        assert not [paragraph for paragraph in below if "\n" in paragraph], command.name
+
+
 def test_help_imports_nothing_heavy():
     """Seconds depend on the machine; what is imported does not."""
     program = (

@@ -185,7 +185,7 @@ def test_few_and_large_things_are_shown_one_by_one(slow, capsys):
 def test_bytes_are_shown_in_megabytes(slow, capsys):
     with console_output(), Progress("copying", unit="bytes", total=30_000_000) as progress:
         progress.advance(6_000_000)
-    assert capsys.readouterr().out == "copying: 6.0 of 30.0 MB (2.0/s), about 12 s left\n"
+    assert capsys.readouterr().out == "copying: 6.0 of 30.0 MB (2.0 MB/s), about 12 s left\n"
 
 
 def test_a_wait_in_which_nothing_advances_is_shown_too(capsys, monkeypatch):

@@ -18,8 +18,9 @@ def demo(
 ) -> None:
     """Train, evaluate and translate on this machine in minutes, offline.
 
-    Generates the built-in corpus, trains a small Transformer with two workers, evaluates it, writes
-    a report, and translates sentences that it has never seen. Example: dragoman demo
+    A small Transformer learns from a built-in corpus, and translates what it has never seen.
+
+    Example: dragoman demo
     """
     from dragoman.cli.evaluate import evaluate
     from dragoman.cli.report import report

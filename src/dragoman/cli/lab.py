@@ -59,8 +59,9 @@ def run(
 ) -> None:
     """Create a lab for one command, which finds the host list in $DRAGOMAN_LAB_HOSTS.
 
-    {hosts} in the command is replaced by it. The exit code is the command's. dragoman and python
-    in it are those that run this.
+    {hosts} in the command is replaced by it; dragoman and python in it are those that run this.
+
+    The exit code is the command's.
 
     Example: dragoman lab run --nodes 2 --rate 1gbit -- dragoman train RECIPE --hosts {hosts}
     """

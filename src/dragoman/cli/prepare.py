@@ -47,8 +47,9 @@ def prepare(
 ) -> None:
     """Turn raw parallel text into clean, tokenized shards with a data passport.
 
-    If interrupted, the same command continues. Example:
-    dragoman prepare recipes/multi30k.toml --set data.folder=data/multi30k
+    If interrupted, the same command continues.
+
+    Example: dragoman prepare recipes/multi30k.toml --set data.folder=data/multi30k
     """
     from dragoman import preparation
     from dragoman.cli.inspect import show_data

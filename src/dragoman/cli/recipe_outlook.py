@@ -143,10 +143,12 @@ def _too_long(config: Config, found: Outlook, recipe: str) -> list[str]:
 def _busy(found: Outlook) -> list[str]:
     if found.plan is None or found.load < BUSY_LOAD:
         return []
-    return [
-        f"Other programs compute here, too ({found.load:.1f} processes a core): alone, the run "
-        "would take less time."
-    ]
+    took = (
+        "alone, the run would take less time"
+        if found.plan.own.step_s.is_measured
+        else "beside them, the run takes more time"
+    )
+    return [f"Other programs compute here, too ({found.load:.1f} processes a core): {took}."]
 
 
 def _smaller_preset(config: Config, data: Data, hours: float) -> str:

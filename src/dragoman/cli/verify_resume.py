@@ -26,8 +26,9 @@ def verify_resume(
 ) -> None:
     """Show that a run killed with SIGKILL resumes as if nothing had happened.
 
-    Trains a few steps uninterrupted, and again killed at some step and resumed, in a temporary
-    folder; compares all losses and the final weights bit for bit. Exits with 3 if they differ.
+    Trains a few steps uninterrupted and again killed and resumed, both in a temporary folder.
+
+    Losses and final weights are compared bit for bit. The exit code is 3 if they differ.
 
     Example: dragoman verify-resume recipes/demo.toml --workers 2
     """

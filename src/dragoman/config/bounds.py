@@ -30,9 +30,10 @@ class Range:
         raise PydanticCustomError("range", "{bounds}", {"bounds": str(self)})
 
     def __str__(self) -> str:
+        high = "2^63 - 1" if self.high == LARGEST_INTEGER else f"{self.high:,}"
         if self.without_low:
-            return f"above {self.low:,} and at most {self.high:,}"
-        return f"from {self.low:,} to {self.high:,}"
+            return f"above {self.low:,} and at most {high}"
+        return f"from {self.low:,} to {high}"
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,13 @@ def tsv_pairs(
     for number, line in enumerate(lines, start=first_line):
         columns = line.split("\t", needed)
         if len(columns) < needed:
+            remedy = (
+                "separate columns by tabs, which commas do not, or correct the line"
+                if len(columns) == 1 and "," in line
+                else "correct the line or name other columns"
+            )
             raise UserError(
                 f"{path}, line {number}: column {needed} is missing, there are {len(columns)}; "
-                "correct the line or name other columns"
+                f"{remedy}"
             )
         yield Pair(columns[source_column - 1].strip(), columns[target_column - 1].strip())

@@ -33,6 +33,8 @@ class Data:
     basis: str
     batches: BatchPlan | None = None
     """Of the prepared data, as training cuts them."""
+    files: frozenset[str] = frozenset()
+    """Those that the prepared data was made from."""
 
 
 def given_pieces(config: Config) -> int | None:
@@ -106,4 +108,5 @@ def _prepared(config: Config, prepared: PreparedData) -> Data:
         is_prepared=True,
         basis=f"{len(every):,} prepared pairs",
         batches=plan,
+        files=frozenset(file.path for file in passport.inputs),
     )

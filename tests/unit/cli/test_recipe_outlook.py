@@ -138,8 +138,15 @@ def test_a_vocabulary_that_is_not_used_is_told(digits):
 def test_a_busy_machine_is_told_apart(digits):
     config = load_config(digits)
     busy = replace(outlook(config), load=3.5)
+    assert busy.plan
     (told,) = warnings_of(config, busy, 1, "mine.toml")
     assert "3.5 processes a core" in told
+    # A guess is that of the machine alone, while other programs slow what is timed.
+    assert "takes more time" in told
+    step_s = busy.plan.own.step_s.model_copy(update={"is_measured": True})
+    own = busy.plan.own.model_copy(update={"step_s": step_s})
+    timed = replace(busy, plan=busy.plan.model_copy(update={"modes": [own]}))
+    assert "would take less time" in warnings_of(config, timed, 1, "mine.toml")[0]
 
 
 def test_why_nothing_was_timed_is_told(digits):

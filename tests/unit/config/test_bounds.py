@@ -20,7 +20,7 @@ from dragoman.config import SOURCE_KINDS, Config, Section
         ("optimizer.clip_norm=inf", "optimizer.clip_norm = inf should be from 0 to 1,000,000"),
         ("decoding.max_length_factor=inf", "should be above 0 and at most 100"),
         ("training.hours=inf", "training.hours = inf should be above 0 and at most 1,000,000"),
-        ("training.seed=0x10000000000000000", "should be from 0 to 9,223,372,036,854,775,807"),
+        ("training.seed=0x10000000000000000", "should be from 0 to 2^63 - 1"),
         ("training.steps=100000000000000000000", "should be from 1 to 1,000,000,000,000"),
         ("training.steps=0x1" + "0" * 5000, "training.steps = a huge int should be from 1"),
         ("model.width=1000000000", "model.width = 1000000000 should be from 2 to 65,536"),

@@ -44,6 +44,11 @@ def test_a_row_with_too_few_columns_is_refused_with_file_and_line(tmp_path, row)
         list(read_tsv(path, 1, 2))
 
 
+def test_commas_are_told_from_tabs(tmp_path):
+    with pytest.raises(UserError, match=r"a\.tsv, line 1: column 2 .* 1; separate columns by tabs"):
+        list(read_tsv(write(tmp_path, b"one,eins\n"), 1, 2))
+
+
 def test_columns_before_the_first_are_refused(tmp_path):
     path = write(tmp_path, b"one\teins\n")
     with pytest.raises(UserError, match=r"a\.tsv: columns 0 and 1 .* count from 1"):

@@ -218,6 +218,20 @@ def test_prepared_data_needs_its_tokenizer_file_no_more(digits, tmp_path):
     prepare(config)
     model.unlink()
     assert data_here(config, 1).is_prepared
+    # Training refuses another one that is not there.
+    with pytest.raises(UserError, match=r"other\.model.*no such file"):
+        data_here(load_config(digits, {"tokenizer.model": tmp_path / "other.model"}), 1)
+
+
+def test_prepared_data_needs_its_text_no_more_and_no_other_text_has_it(digits, tmp_path):
+    config = load_config(digits)
+    prepare(config)
+    (digits.parent / "valid.en").unlink()
+    assert data_here(config, 1).is_prepared
+    other = {"data.folder": tmp_path / "other"}
+    assert not data_here(load_config(digits, other), 1).is_prepared
+    fetched = {**other, "data.prepared_from": "file:///elsewhere"}
+    assert data_here(load_config(digits, fetched), 1).is_prepared
 
 
 def test_batches_are_counted_as_training_counts_them(digits):
@@ -233,3 +247,13 @@ def test_batches_are_counted_as_training_counts_them(digits):
 
 def test_products_have_a_speed():
     assert here.product_flops_per_s(width=64, seconds=0.0) > 0
+
+
+def test_the_speed_of_products_is_that_of_the_quickest(monkeypatch):
+    # Others have interrupted all but one.
+    took_s = [0.4] * 9 + [0.1] + [0.6] * (here.FEWEST_PRODUCTS - 10)
+    clock = iter(
+        [time_s for number, each in enumerate(took_s) for time_s in (number, number + each)]
+    )
+    monkeypatch.setattr(here.time, "perf_counter", lambda: next(clock))
+    assert here.product_flops_per_s(width=64) == pytest.approx(2 * 64**3 / 0.1)
