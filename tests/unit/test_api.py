@@ -88,7 +88,9 @@ def test_the_public_names_are_these():
     for name, signature in PUBLIC.items():
         value = getattr(dragoman, name)
         if signature:
-            assert str(inspect.signature(value)) == signature, name
+            # Where Python 3.13 keeps this class.
+            shown = str(inspect.signature(value)).replace("pathlib._local.", "pathlib.")
+            assert shown == signature, name
     assert set(dragoman.__all__) <= set(dir(dragoman))
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         dragoman.nothing  # noqa: B018

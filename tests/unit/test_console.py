@@ -137,7 +137,7 @@ def test_last_words_need_no_lock():
     program = (
         "import os, threading; held = threading.Event()\n"
         "def hold():\n"
-        "    logging._acquireLock()\n"
+        "    logging._lock.acquire()\n"
         "    [handler.acquire() for handler in logging.getLogger('dragoman').handlers]\n"
         "    held.set(); threading.Event().wait()\n"
         "threading.Thread(target=hold, daemon=True).start(); held.wait()\n"

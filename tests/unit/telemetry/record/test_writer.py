@@ -75,7 +75,11 @@ def test_a_disk_that_refuses_stops_nothing_and_is_told_of_once_it_takes_again(
     path.unlink()
     writer.emit(step(3))
     writer.close()
-    assert events_in(path) == [step(3), EventsDropped(2, 2)]
+    # The writer may tell of what is lost before the third event reaches it.
+    written = events_in(path)
+    assert len(written) == 2
+    assert step(3) in written
+    assert EventsDropped(2, 2) in written
     assert writer.dropped == 2
 
 
