@@ -43,8 +43,8 @@ QUALITY_COST: Mapping[str, str] = {
     "bf16": "Gradients are rounded to bf16, which costs no BLEU (docs/sync.md).",
     "accumulate": "Larger updates learn less from each token: 6.6 BLEU less early in a run, with "
     "four times the tokens (docs/sync.md).",
-    "local": "Workers average their weights only now and then: 0.8 BLEU less early in a run "
-    "(docs/sync.md).",
+    "local": "Workers average their weights only now and then: no BLEU less early in a run of two "
+    "workers; longer runs and more workers have not been measured (docs/sync.md).",
     "auto": "It takes the mildest mode that is fast enough; their cost in BLEU: see docs/sync.md.",
     "diloco": "Workers average their weights seldom: 4.7 BLEU less early in a run (docs/sync.md).",
 }
