@@ -50,10 +50,15 @@ class Seen:
         self.page = self.context.new_page()
         self.page.set_default_timeout(LONG_MS)
         self.complaints, self.requests = [], []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("console", lambda message: self._note(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(address)
+
+    def _note(self, text: str):
+        # Where labels come and go with the margin, Plotly stops measuring it and draws the plot.
+        if "Too many auto-margin redraws" not in text:
+            self.complaints.append(text)
 
     def has(self, selector: str, text: str, number: int = 0):
         """Waits until an element has this text, and returns it."""

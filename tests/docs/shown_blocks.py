@@ -209,8 +209,8 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
     ("docs/performance.md", "make bench-quality DATA=path/to/multi30k"): BENCHMARK,
     (
         "docs/performance.md",
-        "python benchmarks/quality.py --data path/to/multi30k --keep folder --limit-minutes 30 "
-        "--patience-minutes 6",
+        "python benchmarks/quality.py --data path/to/multi30k --keep folder --limit-minutes 26 "
+        "--patience-minutes 7",
     ): BENCHMARK,
     ("docs/performance.md", "make bench-translate RUN=runs/multi30k"): BENCHMARK,
     (
@@ -254,6 +254,11 @@ TREATMENT: dict[tuple[str, str], Treatment] = {
     ): Elsewhere("tests/docs/test_serve_page.py"),
     ("docs/storage.md", "sudo make bench-mirror"): BENCHMARK,
     ("docs/sync.md", "make bench-sync DATA=path/to/multi30k KEEP=folder"): BENCHMARK,
+    (
+        "docs/sync.md",
+        "python benchmarks/sync.py --data path/to/multi30k --only quality --ranks 2 --seeds 1 "
+        "--steps 600 --variants local-2-4bit --set schedule.peak=0.01",
+    ): BENCHMARK,
     ("docs/telemetry.md", "dragoman report runs/demo --trace"): Run(),
     ("docs/watch.md", "dragoman watch runs/demo"): Run(
         skipped={"dragoman watch runs/demo --notify": "needs a server to notify"},
